@@ -1,0 +1,1 @@
+//! A streaming SQL compiler and engine in one binary

@@ -1,0 +1,1 @@
+//! Harness and test tiers over the whole workspace
