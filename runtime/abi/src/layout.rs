@@ -149,3 +149,44 @@ impl RowLayout {
         RowLayout { key_widths: key_widths.to_vec(), key_offsets, agg_offsets, size: at }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use super::*;
+
+    /// Generated code addresses these fields by the same `offset_of`; this pins what a reader of CLIF sees.
+    #[test]
+    fn offsets_that_generated_code_uses() {
+        assert_eq!(size_of::<ColumnView>(), 40);
+        assert_eq!(offset_of!(ColumnView, values), 0);
+        assert_eq!(offset_of!(ColumnView, validity), 8);
+        assert_eq!(offset_of!(ColumnView, buffers), 16);
+        assert_eq!(offset_of!(ColumnView, values_bit), 24);
+        assert_eq!(offset_of!(ColumnView, validity_bit), 32);
+        assert_eq!((size_of::<StringView>(), offset_of!(StringView, tail)), (16, 8));
+        assert_eq!((size_of::<OutputView>(), offset_of!(OutputView, validity)), (16, 8));
+        assert_eq!(offset_of!(MapCtx, selection), 0);
+        assert_eq!(offset_of!(MapCtx, n_selected), 8);
+        assert_eq!(offset_of!(MapCtx, outputs), 16);
+        assert_eq!(offset_of!(MapCtx, error_expr), 24);
+        assert_eq!(offset_of!(MapCtx, row), 28);
+        assert_eq!(offset_of!(AggregateCtx, hashes), 0);
+        assert_eq!(offset_of!(AggregateCtx, slots), 8);
+        assert_eq!(offset_of!(AggregateCtx, mask), 16);
+        assert_eq!(offset_of!(AggregateCtx, rows), 24);
+        assert_eq!(offset_of!(AggregateCtx, heap), 32);
+        assert_eq!(offset_of!(AggregateCtx, groups), 40);
+        assert_eq!(offset_of!(AggregateCtx, error_expr), 48);
+        assert_eq!(offset_of!(AggregateCtx, row), 52);
+    }
+
+    #[test]
+    fn rows_are_laid_out_in_words() {
+        let layout = RowLayout::new(&[1, 16, 4], &[8, 16]);
+        assert_eq!(layout.key_offsets, [16, 24, 40]);
+        assert_eq!(layout.agg_offsets, [48, 56]);
+        assert_eq!(layout.size, 72);
+    }
+}
