@@ -4,11 +4,19 @@
 //! the script. So its locations are script positions already, and this file is the only one that knows so.
 
 use sqlparser::ast::Spanned;
-use sqlparser::tokenizer::{Location, Span as SqlSpan};
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Span as SqlSpan, Token as SqlToken};
 
-use crate::ast::{StreamClauses, TableArgument, Watermark};
+use crate::ast::{DataType, Embedded, Expr, Merge, Query, StreamClauses, TableArgument, Watermark};
+use crate::check::check;
+use crate::diagnostic::Diagnostic;
+use crate::dialect::SsqlDialect;
+use crate::keyword::{QUERY_WORDS, nearest};
+use crate::lift::lift;
+use crate::parse::quote_found;
 use crate::source::Span;
 use crate::sql;
+use crate::token::{SYNTAX, Token, TokenKind};
 
 /// The script position as a sqlparser location.
 pub(crate) fn to_location(at: u32) -> Location {
@@ -81,5 +89,180 @@ impl StreamClauses {
     pub fn stream_read(&self, factor: &sql::TableFactor) -> Option<Span> {
         let start = factor_span(factor)?.start;
         self.stream_reads.iter().find(|s| s.start == start).map(|s| s.span)
+    }
+}
+
+/// Brackets deeper than this are refused: every later stage recurses over the tree.
+const MAX_NESTING: u32 = 100;
+
+/// Operators of one level without a comma between them; sqlparser makes a tree as deep as there are operators.
+const MAX_CHAIN: u32 = 600;
+
+/// sqlparser's own guard, in its units (about two for each bracket).
+const MAX_RECURSION: usize = 300;
+
+/// Parses a query.
+pub(crate) fn parse_query(text: &str, tokens: &[Token], place: Span) -> Result<Query, Box<Diagnostic>> {
+    parse_run(text, tokens, place, "a query", |p| p.parse_query())
+}
+
+/// Parses a scalar expression.
+pub(crate) fn parse_expr(text: &str, tokens: &[Token], place: Span) -> Result<Expr, Box<Diagnostic>> {
+    parse_run(text, tokens, place, "an expression", |p| p.parse_expr())
+}
+
+/// Parses a type.
+pub(crate) fn parse_data_type(text: &str, tokens: &[Token], place: Span) -> Result<DataType, Box<Diagnostic>> {
+    parse_run(text, tokens, place, "a type", |p| p.parse_data_type())
+}
+
+/// Parses a MERGE statement.
+pub(crate) fn parse_merge(text: &str, tokens: &[Token], place: Span) -> Result<Merge, Box<Diagnostic>> {
+    parse_run(text, tokens, place, "`MERGE`", |p| {
+        let merge = p.next_token();
+        p.parse_merge(merge).map(Box::new)
+    })
+}
+
+fn parse_run<T: sql::VisitMut>(
+    text: &str,
+    tokens: &[Token],
+    place: Span,
+    what: &str,
+    parse: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+) -> Result<Embedded<T>, Box<Diagnostic>> {
+    let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else {
+        return Err(Box::new(Diagnostic::error(SYNTAX, format!("expected {what}")).at(place)));
+    };
+    let span = first.span.to(last.span);
+    refuse_depth(text, tokens)?;
+    let mut lifted = lift(text, tokens)?;
+    let handed_on = std::mem::take(&mut lifted.tokens);
+    let dialect = SsqlDialect;
+    let mut parser =
+        Parser::new(&dialect).with_recursion_limit(MAX_RECURSION).with_tokens_with_locations(handed_on);
+    let parsed = parse(&mut parser).and_then(|tree| match parser.peek_token_ref() {
+        t if t.token == SqlToken::EOF => Ok(tree),
+        t => parser.expected_ref("end of statement", t),
+    });
+    let mut sql = parsed.map_err(|e| Box::new(explain(text, tokens, span, &e)))?;
+    let clauses = check(&mut sql, lifted, span)?;
+    Ok(Embedded { sql, clauses, span })
+}
+
+/// Refuses text whose tree would be too deep for the recursion of later stages.
+fn refuse_depth(text: &str, tokens: &[Token]) -> Result<(), Box<Diagnostic>> {
+    // Per open bracket: operators since the last comma, set operators since its begin.
+    let mut levels = vec![(0u32, 0u32)];
+    for token in tokens {
+        let word = |words: &[&str]| words.iter().any(|w| text[token.span.range()].eq_ignore_ascii_case(w));
+        let n = levels.len() as u32;
+        let Some(level) = levels.last_mut() else { break };
+        match token.kind {
+            TokenKind::LParen | TokenKind::LBracket => levels.push((0, 0)),
+            TokenKind::RParen | TokenKind::RBracket if n > 1 => {
+                levels.pop();
+            }
+            TokenKind::Comma => level.0 = 0,
+            TokenKind::Word if word(&["UNION", "EXCEPT", "INTERSECT", "MINUS", "PIVOT", "UNPIVOT"]) => level.1 += 1,
+            TokenKind::Word
+                if word(&["AND", "OR", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "AT", "COLLATE"]) =>
+            {
+                level.0 += 1;
+            }
+            TokenKind::DoubleColon
+            | TokenKind::Eq
+            | TokenKind::Neq
+            | TokenKind::Lt
+            | TokenKind::LtEq
+            | TokenKind::NullSafeEq
+            | TokenKind::ShiftLeft
+            | TokenKind::Gt
+            | TokenKind::GtEq
+            | TokenKind::Plus
+            | TokenKind::Minus
+            | TokenKind::Star
+            | TokenKind::Slash
+            | TokenKind::Percent
+            | TokenKind::Concat
+            | TokenKind::Pipe
+            | TokenKind::Ampersand
+            | TokenKind::Caret
+            | TokenKind::Tilde
+            | TokenKind::Bang => level.0 += 1,
+            _ => {}
+        }
+        let chain = levels.last().map_or(0, |l| l.0.max(l.1));
+        if levels.len() as u32 > MAX_NESTING || chain > MAX_CHAIN {
+            let why = if chain > MAX_CHAIN {
+                format!("has more than {MAX_CHAIN} operators in a row")
+            } else {
+                format!("is nested more than {MAX_NESTING} deep")
+            };
+            return Err(Box::new(too_complex(&why).at(token.span)));
+        }
+    }
+    Ok(())
+}
+
+fn too_complex(why: &str) -> Diagnostic {
+    Diagnostic::error("FAILED_TO_PARSE_TOO_COMPLEX", format!("the SQL text {why}"))
+        .with_help("Split it up: name parts of it in a WITH clause or a view, or use IN or an array function.")
+}
+
+/// sqlparser's refusal as a diagnostic at the script's own token.
+fn explain(text: &str, tokens: &[Token], span: Span, error: &ParserError) -> Diagnostic {
+    let message = match error {
+        ParserError::RecursionLimitExceeded => return too_complex("is nested too deep").at(span),
+        ParserError::TokenizerError(m) | ParserError::ParserError(m) => m,
+    };
+    let (message, at) = split_location(message);
+    let index = at.and_then(|at| tokens.iter().position(|t| t.span.start <= at && at < t.span.end));
+    let found = match index {
+        Some(i) => quote_found(&text[tokens[i].span.range()]),
+        None => "the end of the text".to_string(),
+    };
+    let end = Span::new(span.end, span.end);
+    let place = index.map_or(end, |i| tokens[i].span);
+    let message = match message.strip_prefix("Expected: ") {
+        Some(rest) => {
+            let expected = rest.rsplit_once(", found: ").map_or(rest, |(e, _)| e);
+            let expected = match expected {
+                "end of statement" => "the end of the query or a further clause",
+                other => other.trim_end_matches(':'),
+            };
+            format!("expected {expected}, found {found}")
+        }
+        None => {
+            let mut chars = message.trim_end_matches('.').chars();
+            let first = chars.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
+            format!("{first}{}", chars.as_str())
+        }
+    };
+    let mut diagnostic = Diagnostic::error(SYNTAX, message).at(place);
+    // A misspelt clause word is taken for an alias, and the mistake shows one word later.
+    let last = index.unwrap_or(tokens.len());
+    let near = (last.saturating_sub(2)..=last).rev().find_map(|i| {
+        let token = tokens.get(i).filter(|t| t.kind == TokenKind::Word)?;
+        nearest(&text[token.span.range()], QUERY_WORDS.iter().copied()).map(|n| (token, n))
+    });
+    let has_word = |word: &str| {
+        tokens.iter().any(|t| t.kind == TokenKind::Word && text[t.span.range()].eq_ignore_ascii_case(word))
+    };
+    if let Some((token, near)) = near {
+        diagnostic = diagnostic.with_help(format!("Did you mean `{near}` for `{}`?", &text[token.span.range()]));
+    } else if has_word("WATERMARK") && !has_word("DELAY") {
+        diagnostic = diagnostic.with_help("A watermark is written WATERMARK column DELAY OF INTERVAL 10 MINUTES.");
+    }
+    diagnostic
+}
+
+/// Splits sqlparser's ` at Line: 1, Column: n` from its message; the script position, when there is one.
+fn split_location(message: &str) -> (&str, Option<u32>) {
+    let Some((head, tail)) = message.rsplit_once(" at Line: ") else { return (message, None) };
+    let column = tail.rsplit_once("Column: ").and_then(|(_, c)| c.trim().parse::<u32>().ok());
+    match column {
+        Some(column) => (head, Some(column.saturating_sub(1))),
+        None => (message, None),
     }
 }

@@ -5,32 +5,27 @@
 //!
 //! 1. `token`: the text becomes tokens with byte spans (logos).
 //! 2. `cut`: each statement's tokens are cut into words of ours and runs of SQL.
-//! 3. `ssql.lalrpop`: our words become a statement, which holds the runs.
-//! 4. `embed`: each run goes to sqlparser, its streaming clauses lifted out before.
+//! 3. `ssql.lalrpop`: the words become a statement, which holds the runs.
+//! 4. `lift`: a run's streaming clauses are taken out, the rest becomes sqlparser's tokens.
+//! 5. `embed`: sqlparser parses them under `dialect`; `check` ties the clauses to its tree.
 #![forbid(unsafe_code)]
 
 pub mod ast;
+mod check;
+mod clauses;
+mod cut;
+mod dialect;
 pub mod diagnostic;
 pub mod embed;
+pub mod keyword;
+mod lift;
+mod parse;
 pub mod source;
+pub mod token;
 
 /// sqlparser's syntax tree, re-exported so that no other crate names sqlparser.
 pub use sqlparser::ast as sql;
 
 pub use diagnostic::{Diagnostic, Label, Severity, Style};
+pub use parse::{parse_data_type, parse_expression, parse_schema, parse_script, parse_statement};
 pub use source::{LineColumn, LineIndex, SourceFile, Span};
-
-/// Parses a whole script. Statements with a syntax error are left out of the script; each has at least one diagnostic.
-pub fn parse_script(file: &SourceFile) -> (ast::Script, Vec<Diagnostic>) {
-    let _ = file;
-    (ast::Script::default(), Vec::new())
-}
-
-/// Parses exactly one statement (a closing `;` may stand).
-pub fn parse_statement(file: &SourceFile) -> Result<ast::Statement, Vec<Diagnostic>> {
-    let (mut script, diagnostics) = parse_script(file);
-    match script.statements.pop() {
-        Some(statement) if script.statements.is_empty() && diagnostics.is_empty() => Ok(statement),
-        _ => Err(diagnostics),
-    }
-}
