@@ -1,0 +1,121 @@
+//! Casts from and to STRING.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, BooleanBufferBuilder, NullBufferBuilder, StringViewArray,
+    StringViewBuilder,
+};
+use arrow::datatypes::{
+    Date32Type, Decimal128Type, DurationMicrosecondType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, IntervalYearMonthType, TimestampMicrosecondType,
+};
+use ssql_ir::{CastMode, DataType as T};
+
+use super::Job;
+use crate::call::EvalResult;
+use crate::error::EvalError;
+use crate::text::{
+    BadDecimal, CellFormatter, parse_boolean, parse_date, parse_decimal, parse_double, parse_float, parse_integer,
+    parse_interval, parse_timestamp, parse_timestamp_ntz, trim,
+};
+use crate::time::{MICROS_PER_DAY, split_micros, to_instant, to_local};
+
+/// The text of every value.
+pub(super) fn to_string(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
+    let format = CellFormatter::new(array.as_ref(), job.ctx.time_zone.clone());
+    let mut out = StringViewBuilder::with_capacity(array.len());
+    let mut text = String::new();
+    for row in 0..array.len() {
+        if array.is_null(row) {
+            out.append_null();
+            continue;
+        }
+        text.clear();
+        format.write(row, &mut text);
+        out.append_value(&text);
+    }
+    Ok(Arc::new(out.finish()))
+}
+
+/// Reads every text.
+pub(super) fn from_string(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
+    let a = array.as_string_view();
+    let bad = |row: usize| EvalError::cast_invalid(a.value(row), job.from, job.to);
+    macro_rules! integer {
+        ($p:ty) => {
+            job.rows::<$p>(a, |r| parse_integer(a.value(r)).and_then(|v| v.try_into().ok()).ok_or_else(|| bad(r)))
+        };
+    }
+    let zone = &job.ctx.time_zone;
+    match job.to {
+        T::Boolean => booleans(job, a),
+        T::Int8 => integer!(Int8Type),
+        T::Int16 => integer!(Int16Type),
+        T::Int32 => integer!(Int32Type),
+        T::Int64 => integer!(Int64Type),
+        T::Float32 => job.rows::<Float32Type>(a, |r| parse_float(a.value(r)).ok_or_else(|| bad(r))),
+        T::Float64 => job.rows::<Float64Type>(a, |r| parse_double(a.value(r)).ok_or_else(|| bad(r))),
+        T::Decimal(p, s) => job.rows::<Decimal128Type>(a, |r| {
+            parse_decimal(a.value(r), *p, *s).map_err(|e| match e {
+                BadDecimal::Malformed => bad(r),
+                BadDecimal::OutOfRange => EvalError::decimal_range(trim(a.value(r)), *p, *s),
+            })
+        }),
+        T::Binary => Ok(Arc::new(BinaryViewArray::from_iter(a.iter().map(|v| v.map(str::as_bytes))))),
+        T::Date => job.rows::<Date32Type>(a, |r| match special_day(job, a.value(r)) {
+            Some(local) => Ok(split_micros(local).0 as i32),
+            None => parse_date(a.value(r)).ok_or_else(|| bad(r)),
+        }),
+        T::Timestamp => job.rows::<TimestampMicrosecondType>(a, |r| match special_day(job, a.value(r)) {
+            Some(local) => Ok(to_instant(zone, local)),
+            None => parse_timestamp(a.value(r), zone).ok_or_else(|| bad(r)),
+        }),
+        T::TimestampNtz => job.rows::<TimestampMicrosecondType>(a, |r| match special_day(job, a.value(r)) {
+            Some(local) => Ok(local),
+            None => parse_timestamp_ntz(a.value(r)).ok_or_else(|| bad(r)),
+        }),
+        T::DayTimeInterval => job.rows::<DurationMicrosecondType>(a, |r| match parse_interval(a.value(r)) {
+            Some((0, micros)) => Ok(micros),
+            _ => Err(bad_interval(a.value(r), job)),
+        }),
+        T::YearMonthInterval => job.rows::<IntervalYearMonthType>(a, |r| match parse_interval(a.value(r)) {
+            Some((months, 0)) => Ok(months),
+            _ => Err(bad_interval(a.value(r), job)),
+        }),
+        _ => Err(job.refused()),
+    }
+}
+
+fn bad_interval(text: &str, job: &Job<'_>) -> EvalError {
+    EvalError::new("INVALID_INTERVAL_FORMAT.UNMATCHED_FORMAT_STRING", format!("'{text}' is no {}.", job.to))
+        .with_help("write '1 02:03:04' for days and time, '1-2' for years and months, or units: '10 minutes'")
+}
+
+/// Wall-clock time of the words that stand for a moment: now, today, tomorrow, yesterday.
+fn special_day(job: &Job<'_>, text: &str) -> Option<i64> {
+    let text = trim(text);
+    let offset = match text.len() {
+        3 if text.eq_ignore_ascii_case("now") => return Some(to_local(&job.ctx.time_zone, job.ctx.now_micros)),
+        5 if text.eq_ignore_ascii_case("today") => 0,
+        8 if text.eq_ignore_ascii_case("tomorrow") => 1,
+        9 if text.eq_ignore_ascii_case("yesterday") => -1,
+        _ => return None,
+    };
+    let (today, _) = split_micros(to_local(&job.ctx.time_zone, job.ctx.now_micros));
+    Some((today + offset) * MICROS_PER_DAY)
+}
+
+fn booleans(job: &Job<'_>, a: &StringViewArray) -> EvalResult {
+    let mut values = BooleanBufferBuilder::new(a.len());
+    let mut nulls = NullBufferBuilder::new(a.len());
+    for row in 0..a.len() {
+        let value = if a.is_null(row) { None } else { parse_boolean(a.value(row)) };
+        if value.is_none() && a.is_valid(row) && job.mode == CastMode::Ansi {
+            return Err(EvalError::cast_invalid(a.value(row), job.from, job.to).at_row(row));
+        }
+        values.append(value.unwrap_or(false));
+        nulls.append(value.is_some());
+    }
+    Ok(Arc::new(BooleanArray::new(values.finish(), nulls.finish())))
+}

@@ -1,0 +1,63 @@
+//! The start of an event-time window, which the planner computes for tumbling windows.
+
+use arrow::datatypes::TimestampMicrosecondType;
+
+use crate::call::{Call, EvalResult};
+use crate::error::EvalError;
+use crate::function::{FunctionDef, Param, Ret, scalar};
+
+/// Entries of this family.
+pub const TABLE: &[FunctionDef] =
+    &[scalar("window_start", &[Param::AnyTimestamp, Param::BigInt, Param::BigInt], Ret::SameAs(0), window_start)
+        .internal()
+        .doc(
+            "Start of the tumbling window of `size` microseconds, aligned to `offset`, that a time falls into.",
+            "window_start(ts, size, offset)",
+            "",
+        )];
+
+/// The largest `offset + k * size` that is not after `ts`; right for times before 1970 too. `size` is positive.
+/// `None` where it does not fit.
+pub fn start_of_window(ts: i64, size: i64, offset: i64) -> Option<i64> {
+    let distance = i128::from(ts) - i128::from(offset);
+    i64::try_from(i128::from(ts) - distance.rem_euclid(i128::from(size))).ok()
+}
+
+fn window_start(c: &Call<'_>) -> EvalResult {
+    let (ts, size, offset) = (c.timestamp(0), c.i64(1), c.i64(2));
+    if c.is_constant(1) && c.is_constant(2) && size.get(0) > 0 && offset.get(0).unsigned_abs() < 1 << 61 {
+        // The common case: no overflow for times a window's length inside the range, checked at once.
+        let (size, offset) = (size.get(0), offset.get(0));
+        let room = size.saturating_add(offset.saturating_abs());
+        if (0..c.rows).all(|r| ts.get(r).unsigned_abs() < (i64::MAX - room).max(0) as u64) {
+            return c.primitive_all::<TimestampMicrosecondType>(|r| {
+                let t = ts.get(r);
+                t - (t - offset).rem_euclid(size)
+            });
+        }
+    }
+    c.primitive::<TimestampMicrosecondType>(|r| {
+        if size.get(r) <= 0 {
+            return Err(EvalError::internal("a window's size is positive"));
+        }
+        match start_of_window(ts.get(r), size.get(r), offset.get(r)) {
+            Some(start) => Ok(Some(start)),
+            None => Err(EvalError::overflow("The window's start", c.data_type, "")),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_aligned_before_the_epoch_too() {
+        assert_eq!(start_of_window(7, 5, 0), Some(5));
+        assert_eq!(start_of_window(-1, 5, 0), Some(-5));
+        assert_eq!(start_of_window(-5, 5, 0), Some(-5));
+        assert_eq!(start_of_window(7, 5, 3), Some(3));
+        assert_eq!(start_of_window(8, 5, 3), Some(8));
+        assert_eq!(start_of_window(i64::MIN, 5, 0), None);
+    }
+}
