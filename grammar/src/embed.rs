@@ -231,6 +231,8 @@ fn explain(text: &str, tokens: &[Token], span: Span, error: &ParserError) -> Dia
                 "end of statement" => "the end of the query or a further clause",
                 other => other.trim_end_matches(':'),
             };
+            let symbol = !expected.is_empty() && expected.chars().all(|c| c.is_ascii_punctuation());
+            let expected = if symbol { format!("`{expected}`") } else { expected.to_string() };
             format!("expected {expected}, found {found}")
         }
         None => {
@@ -249,12 +251,36 @@ fn explain(text: &str, tokens: &[Token], span: Span, error: &ParserError) -> Dia
     let has_word = |word: &str| {
         tokens.iter().any(|t| t.kind == TokenKind::Word && text[t.span.range()].eq_ignore_ascii_case(word))
     };
+    if let Some(open) = unclosed_bracket(tokens) {
+        diagnostic = diagnostic.with_label(tokens[open].span, "never closed");
+    }
+    let count = |word: &str| {
+        tokens.iter().filter(|t| t.kind == TokenKind::Word && text[t.span.range()].eq_ignore_ascii_case(word)).count()
+    };
+    if count("CASE") > count("END") {
+        diagnostic = diagnostic.with_help("Close CASE with END.");
+    }
     if let Some((token, near)) = near {
         diagnostic = diagnostic.with_help(format!("Did you mean `{near}` for `{}`?", &text[token.span.range()]));
     } else if has_word("WATERMARK") && !has_word("DELAY") {
         diagnostic = diagnostic.with_help("A watermark is written WATERMARK column DELAY OF INTERVAL 10 MINUTES.");
     }
     diagnostic
+}
+
+/// The innermost bracket that nothing closes.
+fn unclosed_bracket(tokens: &[Token]) -> Option<usize> {
+    let mut open = Vec::new();
+    for (i, token) in tokens.iter().enumerate() {
+        match token.kind {
+            TokenKind::LParen | TokenKind::LBracket => open.push(i),
+            TokenKind::RParen | TokenKind::RBracket => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    open.pop()
 }
 
 /// Splits sqlparser's ` at Line: 1, Column: n` from its message; the script position, when there is one.

@@ -8,6 +8,8 @@
 //! 3. `ssql.lalrpop`: the words become a statement, which holds the runs.
 //! 4. `lift`: a run's streaming clauses are taken out, the rest becomes sqlparser's tokens.
 //! 5. `embed`: sqlparser parses them under `dialect`; `check` ties the clauses to its tree.
+//!
+//! [`print`] is `ssql fmt`, [`dump`] is `EXPLAIN AST`.
 #![forbid(unsafe_code)]
 
 pub mod ast;
@@ -16,10 +18,12 @@ mod clauses;
 mod cut;
 mod dialect;
 pub mod diagnostic;
+pub mod dump;
 pub mod embed;
 pub mod keyword;
 mod lift;
 mod parse;
+pub mod print;
 pub mod source;
 pub mod token;
 
