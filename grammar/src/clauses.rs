@@ -5,9 +5,10 @@ use lalrpop_util::ParseError;
 use crate::ast::*;
 use crate::cut::Tok;
 use crate::diagnostic::Diagnostic;
+use crate::parse::Context;
 use crate::source::Span;
 use crate::sql;
-use crate::token::SYNTAX;
+use crate::token::{SYNTAX, TokenKind};
 
 /// What a grammar action returns when it refuses.
 pub(crate) type ActionError = ParseError<u32, Tok, Box<Diagnostic>>;
@@ -34,7 +35,7 @@ pub(crate) enum RelationClause {
 pub(crate) enum EmitClause {
     Mode(EmitMode, Span),
     LateData(ObjectName, Span),
-    Trigger(Trigger),
+    Trigger(Box<Trigger>),
     Checkpoint(Literal, Span),
     Options(Vec<OptionEntry>, Span),
 }
@@ -243,9 +244,9 @@ pub(crate) fn sink(name: &ObjectName, clauses: Vec<RelationClause>) -> Result<Co
     all.comment.refuse("CREATE SINK")?;
     if all.using.value.is_none() {
         return Err(user(Box::new(
-            Diagnostic::error(SYNTAX, format!("sink `{}` names no connector", name.dotted()))
-                .at(name.span)
-                .with_help("Add USING with one of console, memory, parquet, json, csv, text, kafka, delta, iceberg, noop."),
+            Diagnostic::error(SYNTAX, format!("sink `{}` names no connector", name.dotted())).at(name.span).with_help(
+                "Add USING with one of console, memory, parquet, json, csv, text, kafka, delta, iceberg, noop.",
+            ),
         )));
     }
     Ok(all.connector())
@@ -299,6 +300,7 @@ pub(crate) fn watermark(
 /// `WATERMARK FOR name [AS expr] [DELAY OF delay]`. Without DELAY the expression must be `name - delay`, the form of
 /// other dialects.
 pub(crate) fn ddl_watermark(
+    cx: &Context<'_>,
     name: Name,
     expr: Option<Expr>,
     delay: Option<Expr>,
@@ -313,8 +315,9 @@ pub(crate) fn ddl_watermark(
         && let sql::Expr::BinaryOp { left, op: sql::BinaryOperator::Minus, right } = e.sql
         && own(&left)
     {
-        let start = crate::embed::span_of(left.as_ref()).map_or(e.span.start, |s| s.end);
-        // The delay's text begins behind the minus sign: from its own first token to the expression's end.
+        // The delay's text begins behind the first minus sign, which is the operator's: a name stands before it.
+        let minus = cx.tokens.iter().position(|t| t.kind == TokenKind::Minus && e.span.contains(t.span));
+        let start = minus.and_then(|i| cx.tokens.get(i + 1)).map_or(e.span.start, |t| t.span.start);
         let delay = Embedded { sql: *right, clauses: e.clauses, span: Span::new(start, e.span.end) };
         return watermark(None, Some(name), delay, extras, span);
     }
@@ -339,7 +342,7 @@ pub(crate) fn emit(clauses: Vec<EmitClause>) -> Result<Option<Emit>, ActionError
             EmitClause::LateData(n, s) => late.set(n, s).map(|()| s)?,
             EmitClause::Trigger(t) => {
                 let s = t.span;
-                trigger.set(t, s).map(|()| s)?
+                trigger.set(*t, s).map(|()| s)?
             }
             EmitClause::Checkpoint(l, s) => checkpoint.set(l, s).map(|()| s)?,
             EmitClause::Options(o, s) => options.set(o, s).map(|()| s)?,

@@ -289,7 +289,10 @@ impl<'t> Cutter<'t> {
             self.plain(1);
         }
         // `INSERT INTO stream VALUES`: here the word is the name, since no name follows it.
-        if self.word_in(0, &["TABLE", "STREAM", "SINK"]) && !self.starts_query(1) && self.kind(1) != Some(TokenKind::LParen) {
+        if self.word_in(0, &["TABLE", "STREAM", "SINK"])
+            && !self.starts_query(1)
+            && self.kind(1) != Some(TokenKind::LParen)
+        {
             self.plain(1);
         }
         if !matches!(self.kind(0), Some(TokenKind::Word | TokenKind::Quoted)) {
@@ -401,9 +404,12 @@ impl<'t> Cutter<'t> {
     fn after_operand(&self) -> bool {
         let Some(before) = self.at.checked_sub(1).map(|i| &self.tokens[i]) else { return false };
         match before.kind {
-            TokenKind::Word => !["SELECT", "DISTINCT", "BY", "WHERE", "HAVING", "ON", "AND", "OR", "NOT", "AS", "FROM", "JOIN", "WHEN", "THEN", "ELSE", "CASE", "IN", "LIKE", "BETWEEN"]
-                .iter()
-                .any(|w| is(word_of(self.text, before), w)),
+            TokenKind::Word => ![
+                "SELECT", "DISTINCT", "BY", "WHERE", "HAVING", "ON", "AND", "OR", "NOT", "AS", "FROM", "JOIN", "WHEN",
+                "THEN", "ELSE", "CASE", "IN", "LIKE", "BETWEEN",
+            ]
+            .iter()
+            .any(|w| is(word_of(self.text, before), w)),
             TokenKind::Quoted
             | TokenKind::String
             | TokenKind::RawString

@@ -76,11 +76,7 @@ impl Diagnostic {
     }
 
     /// A diagnostic of this severity without a place.
-    pub fn new(
-        severity: Severity,
-        condition: impl Into<Cow<'static, str>>,
-        message: impl Into<String>,
-    ) -> Diagnostic {
+    pub fn new(severity: Severity, condition: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity,
             condition: condition.into(),
@@ -158,12 +154,7 @@ impl Diagnostic {
                 excerpt.print(&mut out, label, is_primary, &mut previous);
             }
         }
-        for (word, text) in self
-            .notes
-            .iter()
-            .map(|t| ("note", t))
-            .chain(self.help.iter().map(|t| ("help", t)))
-        {
+        for (word, text) in self.notes.iter().map(|t| ("note", t)).chain(self.help.iter().map(|t| ("help", t))) {
             let equals = paint.frame("=");
             let head = paint.bold(&format!("{word}:"));
             let indent = " ".repeat(width + 2);
@@ -197,11 +188,7 @@ impl Diagnostic {
             json_string(&mut out, &label.text);
             for (key, at) in [("start", label.span.start), ("end", label.span.end)] {
                 let place = file.line_column(at);
-                let _ = write!(
-                    out,
-                    ",\"{key}\":{{\"line\":{},\"column\":{},\"byte\":{at}}}",
-                    place.line, place.column
-                );
+                let _ = write!(out, ",\"{key}\":{{\"line\":{},\"column\":{},\"byte\":{at}}}", place.line, place.column);
             }
             out.push('}');
         }

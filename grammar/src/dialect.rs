@@ -156,12 +156,7 @@ impl Dialect for SsqlDialect {
         Some(parse_interval_sum(parser))
     }
 
-    fn parse_infix(
-        &self,
-        parser: &mut Parser<'_>,
-        expr: &Expr,
-        precedence: u8,
-    ) -> Option<Result<Expr, ParserError>> {
+    fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
         if !parser.parse_keyword(Keyword::DIV) {
             return None;
         }

@@ -234,7 +234,10 @@ impl Dump {
                 self.nest(|d| a.timeout.iter().for_each(|i| d.sql("timeout", i)));
             }
             StatementKind::ProcessAllAvailable(q) => {
-                self.line(format!("process-all-available{}", q.as_ref().map_or(String::new(), |n| format!(" {}", name(n)))));
+                self.line(format!(
+                    "process-all-available{}",
+                    q.as_ref().map_or(String::new(), |n| format!(" {}", name(n)))
+                ));
             }
             StatementKind::AdvanceClock(i) => self.sql("advance-clock", i),
             StatementKind::Explain(e) => {

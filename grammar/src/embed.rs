@@ -95,8 +95,11 @@ impl StreamClauses {
 /// Brackets deeper than this are refused: every later stage recurses over the tree.
 const MAX_NESTING: u32 = 100;
 
-/// Operators of one level without a comma between them; sqlparser makes a tree as deep as there are operators.
+/// Operators without a comma between them, summed over all open brackets: sqlparser makes a tree as deep as that.
 const MAX_CHAIN: u32 = 600;
+
+/// UNION and its kin (and PIVOTs), summed likewise; their tree nodes are large, and so is the stack to walk them.
+const MAX_SET_OPERATIONS: u32 = 64;
 
 /// sqlparser's own guard, in its units (about two for each bracket).
 const MAX_RECURSION: usize = 300;
@@ -139,8 +142,7 @@ fn parse_run<T: sql::VisitMut>(
     let mut lifted = lift(text, tokens)?;
     let handed_on = std::mem::take(&mut lifted.tokens);
     let dialect = SsqlDialect;
-    let mut parser =
-        Parser::new(&dialect).with_recursion_limit(MAX_RECURSION).with_tokens_with_locations(handed_on);
+    let mut parser = Parser::new(&dialect).with_recursion_limit(MAX_RECURSION).with_tokens_with_locations(handed_on);
     let parsed = parse(&mut parser).and_then(|tree| match parser.peek_token_ref() {
         t if t.token == SqlToken::EOF => Ok(tree),
         t => parser.expected_ref("end of statement", t),
@@ -166,7 +168,9 @@ fn refuse_depth(text: &str, tokens: &[Token]) -> Result<(), Box<Diagnostic>> {
             TokenKind::Comma => level.0 = 0,
             TokenKind::Word if word(&["UNION", "EXCEPT", "INTERSECT", "MINUS", "PIVOT", "UNPIVOT"]) => level.1 += 1,
             TokenKind::Word
-                if word(&["AND", "OR", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "AT", "COLLATE"]) =>
+                if word(&[
+                    "AND", "OR", "IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "AT", "COLLATE",
+                ]) =>
             {
                 level.0 += 1;
             }
@@ -192,13 +196,17 @@ fn refuse_depth(text: &str, tokens: &[Token]) -> Result<(), Box<Diagnostic>> {
             | TokenKind::Bang => level.0 += 1,
             _ => {}
         }
-        let chain = levels.last().map_or(0, |l| l.0.max(l.1));
-        if levels.len() as u32 > MAX_NESTING || chain > MAX_CHAIN {
-            let why = if chain > MAX_CHAIN {
-                format!("has more than {MAX_CHAIN} operators in a row")
-            } else {
-                format!("is nested more than {MAX_NESTING} deep")
-            };
+        let (chain, sets) = levels.iter().fold((0, 0), |sum, level| (sum.0 + level.0, sum.1 + level.1));
+        let limit = if levels.len() as u32 > MAX_NESTING {
+            Some(format!("is nested more than {MAX_NESTING} deep"))
+        } else if chain > MAX_CHAIN {
+            Some(format!("has more than {MAX_CHAIN} operators in a row"))
+        } else if sets > MAX_SET_OPERATIONS {
+            Some(format!("has more than {MAX_SET_OPERATIONS} set operations in a row"))
+        } else {
+            None
+        };
+        if let Some(why) = limit {
             return Err(Box::new(too_complex(&why).at(token.span)));
         }
     }

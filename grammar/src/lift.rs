@@ -56,14 +56,8 @@ pub(crate) fn marker_number(alias: &str) -> Option<usize> {
 
 /// Lifts the streaming clauses out of a run.
 pub(crate) fn lift(text: &str, tokens: &[Token]) -> Result<Lifted, Box<Diagnostic>> {
-    let mut lifter = Lifter {
-        text,
-        tokens,
-        at: 0,
-        out: Lifted::default(),
-        frames: vec![Frame::default()],
-        dropped: Vec::new(),
-    };
+    let mut lifter =
+        Lifter { text, tokens, at: 0, out: Lifted::default(), frames: vec![Frame::default()], dropped: Vec::new() };
     while lifter.at < tokens.len() {
         lifter.step()?;
     }
@@ -91,18 +85,78 @@ struct Lifter<'t> {
 
 /// Words after which a bracket is no call's.
 const NO_CALL: &[&str] = &[
-    "FROM", "JOIN", "IN", "EXISTS", "AS", "UNION", "ALL", "EXCEPT", "INTERSECT", "MINUS", "DISTINCT", "AND", "OR", "NOT",
-    "SELECT", "WHERE", "HAVING", "ON", "USING", "LATERAL", "ANY", "SOME", "BY", "OVER", "VALUES", "WHEN", "THEN", "ELSE",
-    "TABLE", "STREAM", "WITH",
+    "FROM",
+    "JOIN",
+    "IN",
+    "EXISTS",
+    "AS",
+    "UNION",
+    "ALL",
+    "EXCEPT",
+    "INTERSECT",
+    "MINUS",
+    "DISTINCT",
+    "AND",
+    "OR",
+    "NOT",
+    "SELECT",
+    "WHERE",
+    "HAVING",
+    "ON",
+    "USING",
+    "LATERAL",
+    "ANY",
+    "SOME",
+    "BY",
+    "OVER",
+    "VALUES",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "TABLE",
+    "STREAM",
+    "WITH",
 ];
 
-const FROM_ENDS: &[&str] =
-    &["SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "QUALIFY", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "SET", "WHEN"];
+const FROM_ENDS: &[&str] = &[
+    "SELECT",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "QUALIFY",
+    "WINDOW",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "SET",
+    "WHEN",
+];
 
 /// Interval units, as DELAY OF and its kin take them.
 pub(crate) const UNITS: &[&str] = &[
-    "YEAR", "YEARS", "QUARTER", "QUARTERS", "MONTH", "MONTHS", "WEEK", "WEEKS", "DAY", "DAYS", "HOUR", "HOURS", "MINUTE",
-    "MINUTES", "SECOND", "SECONDS", "MILLISECOND", "MILLISECONDS", "MICROSECOND", "MICROSECONDS", "NANOSECOND",
+    "YEAR",
+    "YEARS",
+    "QUARTER",
+    "QUARTERS",
+    "MONTH",
+    "MONTHS",
+    "WEEK",
+    "WEEKS",
+    "DAY",
+    "DAYS",
+    "HOUR",
+    "HOURS",
+    "MINUTE",
+    "MINUTES",
+    "SECOND",
+    "SECONDS",
+    "MILLISECOND",
+    "MILLISECONDS",
+    "MICROSECOND",
+    "MICROSECONDS",
+    "NANOSECOND",
     "NANOSECONDS",
 ];
 
@@ -161,7 +215,8 @@ impl Lifter<'_> {
             self.at += 1;
             return Ok(());
         }
-        match self.tokens[i].kind {
+        let kind = self.tokens[i].kind;
+        match kind {
             TokenKind::LParen => {
                 let call = i > 0 && self.is_name(i - 1) && !self.is_in(i - 1, NO_CALL);
                 self.frames.push(Frame { call, in_from: false });
@@ -169,11 +224,7 @@ impl Lifter<'_> {
             TokenKind::RParen => {
                 self.frames.pop();
             }
-            TokenKind::Word => {
-                if self.word(i)? {
-                    return Ok(());
-                }
-            }
+            TokenKind::Word if self.word(i)? => return Ok(()),
             _ => {}
         }
         self.convert()
@@ -213,12 +264,15 @@ impl Lifter<'_> {
         let opens_argument = self.frame().call
             && i > 0
             && matches!(self.kind(i - 1), Some(TokenKind::LParen | TokenKind::Comma | TokenKind::FatArrow));
-        if self.is(i, "TABLE") && opens_argument && (self.is_name(i + 1) || self.kind(i + 1) == Some(TokenKind::LParen)) {
+        if self.is(i, "TABLE") && opens_argument && (self.is_name(i + 1) || self.kind(i + 1) == Some(TokenKind::LParen))
+        {
             self.table_argument(i)?;
             return Ok(true);
         }
-        let after_relation =
-            i > 0 && (self.is_name(i - 1) || self.kind(i - 1) == Some(TokenKind::RParen)) && !self.is_before("FROM") && !self.is_before("JOIN");
+        let after_relation = i > 0
+            && (self.is_name(i - 1) || self.kind(i - 1) == Some(TokenKind::RParen))
+            && !self.is_before("FROM")
+            && !self.is_before("JOIN");
         if self.is(i, "WATERMARK") && self.frame().in_from && after_relation {
             return self.watermark(i);
         }
@@ -245,12 +299,16 @@ impl Lifter<'_> {
             name += 1;
         }
         // `FROM stream WHERE`, `FROM stream AS s`: a relation of that name.
-        let is_alias_or_clause = self.is_in(name, &["AS", "WATERMARK", "TABLESAMPLE", "EMIT"]) || self.is_reserved(name);
+        let is_alias_or_clause =
+            self.is_in(name, &["AS", "WATERMARK", "TABLESAMPLE", "EMIT"]) || self.is_reserved(name);
         if !self.is_name(name) || is_alias_or_clause {
             self.dropped.retain(|d| *d != i + 1);
             return false;
         }
-        self.out.clauses.stream_reads.push(StreamRead { start: self.tokens[name].span.start, span: self.tokens[i].span });
+        self.out
+            .clauses
+            .stream_reads
+            .push(StreamRead { start: self.tokens[name].span.start, span: self.tokens[i].span });
         self.at = i + 1;
         true
     }
@@ -295,7 +353,9 @@ impl Lifter<'_> {
     /// DESCRIPTOR(...), an interval or string, `name =>`, or the closing bracket.
     fn partition_keys(&self, from: usize, keys: &mut Vec<Expr>) -> Result<usize, Box<Diagnostic>> {
         let bracketed = self.kind(from) == Some(TokenKind::LParen)
-            && self.closing(from).is_some_and(|c| matches!(self.kind(c + 1), Some(TokenKind::Comma | TokenKind::RParen)));
+            && self
+                .closing(from)
+                .is_some_and(|c| matches!(self.kind(c + 1), Some(TokenKind::Comma | TokenKind::RParen)));
         let (mut start, list_end) = match self.closing(from) {
             Some(close) if bracketed => (from + 1, close),
             _ => (from, self.tokens.len()),
@@ -342,7 +402,9 @@ impl Lifter<'_> {
                 Some(TokenKind::Comma | TokenKind::RParen) if depth == 0 => return Ok(false),
                 Some(TokenKind::RParen | TokenKind::RBracket) => depth = depth.saturating_sub(1),
                 Some(TokenKind::Word) if depth == 0 && self.is(delay, "DELAY") => break,
-                Some(TokenKind::Word) if depth == 0 && (self.is_in(delay, FROM_ENDS) || self.is_in(delay, &["FROM", "JOIN", "ON"])) => {
+                Some(TokenKind::Word)
+                    if depth == 0 && (self.is_in(delay, FROM_ENDS) || self.is_in(delay, &["FROM", "JOIN", "ON"])) =>
+                {
                     return Ok(false);
                 }
                 _ => {}
@@ -351,7 +413,8 @@ impl Lifter<'_> {
         }
         let mut end = self.interval_end(if self.is(delay + 1, "OF") { delay + 2 } else { delay + 1 });
         for _ in 0..2 {
-            if (self.is(end, "IDLE") && self.is(end + 1, "AFTER")) || (self.is(end, "MAX") && self.is(end + 1, "SKEW")) {
+            if (self.is(end, "IDLE") && self.is(end + 1, "AFTER")) || (self.is(end, "MAX") && self.is(end + 1, "SKEW"))
+            {
                 end = self.interval_end(end + 2);
             }
         }
@@ -361,7 +424,8 @@ impl Lifter<'_> {
         let number = self.out.watermarks.len();
         let explicit = self.is(end, "AS");
         let alias_at = if explicit { end + 1 } else { end };
-        let has_alias = self.is_name(alias_at) && (explicit || !(self.is_reserved(alias_at) || self.is(alias_at, "WATERMARK")));
+        let has_alias =
+            self.is_name(alias_at) && (explicit || !(self.is_reserved(alias_at) || self.is(alias_at, "WATERMARK")));
         let mut pending = PendingWatermark { watermark, alias: None, explicit };
         let place = if has_alias { self.tokens[alias_at].span } else { self.tokens[i].span };
         if has_alias {
@@ -397,7 +461,8 @@ impl Lifter<'_> {
         if self.is(before, "AS") {
             return Some((alias, true));
         }
-        let relation = (self.is_name(before) && !self.is_in(before, &["FROM", "JOIN", "STREAM", "USING", "INTO", "LATERAL"]))
+        let relation = (self.is_name(before)
+            && !self.is_in(before, &["FROM", "JOIN", "STREAM", "USING", "INTO", "LATERAL"]))
             || self.kind(before) == Some(TokenKind::RParen);
         relation.then_some((alias, false))
     }
@@ -470,7 +535,8 @@ impl Lifter<'_> {
             },
             TokenKind::Colon => {
                 // `STRUCT<a:INT>`: a name directly before the colon makes it a field's.
-                let field = self.at >= 2 && self.is_name(self.at - 2) && self.tokens[self.at - 2].span.end == span.start;
+                let field =
+                    self.at >= 2 && self.is_name(self.at - 2) && self.tokens[self.at - 2].span.end == span.start;
                 match adjacent(TokenKind::Word) {
                     Some(name) if !field => {
                         self.at += 1;

@@ -12,7 +12,7 @@ use crate::source::{SourceFile, Span};
 use crate::token::{SYNTAX, Token, TokenKind, lex, unescape_string, unquote_name};
 
 lalrpop_mod!(
-    #[allow(clippy::all, missing_docs, unused, rust_2018_idioms, unreachable_pub)]
+    #[allow(clippy::all, clippy::unwrap_used, missing_docs, unused, rust_2018_idioms, unreachable_pub)]
     ssql
 );
 
@@ -46,9 +46,8 @@ pub fn parse_statement(file: &SourceFile) -> Result<Statement, Vec<Diagnostic>> 
         match script.statements.len() {
             1 => {}
             0 => diagnostics.push(Diagnostic::error(SYNTAX, "expected a statement, found nothing")),
-            _ => diagnostics.push(
-                Diagnostic::error(SYNTAX, "expected one statement, found several").at(script.statements[1].span),
-            ),
+            _ => diagnostics
+                .push(Diagnostic::error(SYNTAX, "expected one statement, found several").at(script.statements[1].span)),
         }
     }
     match script.statements.pop() {
@@ -97,7 +96,11 @@ pub(crate) fn parse_watermark(text: &str, tokens: &[Token]) -> Result<Watermark,
     let context = Context { text, tokens };
     let cut: Vec<Spanned> = cut::cut_watermark(text, tokens);
     ssql::RelationWatermarkParser::new().parse(&context, cut).map_err(|error| {
-        Box::new(context.explain(error).with_help("Write relation WATERMARK column DELAY OF INTERVAL 10 MINUTES [AS alias]."))
+        Box::new(
+            context
+                .explain(error)
+                .with_help("Write relation WATERMARK column DELAY OF INTERVAL 10 MINUTES [AS alias]."),
+        )
     })
 }
 

@@ -48,9 +48,9 @@ pub fn print_script(file: &SourceFile, script: &Script) -> String {
             before.push(comment.text.clone());
         }
         let mut inside = Vec::new();
-        while let Some(comment) = comments.next_if(|c| {
-            c.span.start < statement.span.end || same_line(file, statement.span.end, c.span.start)
-        }) {
+        while let Some(comment) =
+            comments.next_if(|c| c.span.start < statement.span.end || same_line(file, statement.span.end, c.span.start))
+        {
             if !runs.iter().any(|r| r.contains(comment.span)) {
                 inside.push(comment);
             }
@@ -118,7 +118,9 @@ impl Printer<'_> {
             let at = comment.span.start;
             let home = match at >= statement_end {
                 true => self.lines.len().checked_sub(1),
-                false => (0..self.lines.len()).filter(|i| self.lines[*i].start <= at).max_by_key(|i| self.lines[*i].start),
+                false => {
+                    (0..self.lines.len()).filter(|i| self.lines[*i].start <= at).max_by_key(|i| self.lines[*i].start)
+                }
             };
             if let Some(slot) = suffixes.get_mut(home.unwrap_or(0)) {
                 slot.push(comment);
@@ -130,7 +132,8 @@ impl Printer<'_> {
             let mut own = Vec::new();
             let mut ended = false;
             for comment in suffix {
-                let start = self.file.lines().line_span(self.file.text(), self.file.lines().line(comment.span.start)).start;
+                let start =
+                    self.file.lines().line_span(self.file.text(), self.file.lines().line(comment.span.start)).start;
                 let alone = self.file.slice(Span::new(start, comment.span.start)).trim().is_empty();
                 if (alone && comment.span.start < statement_end) || ended {
                     own.push(format!("{}{}", " ".repeat(line.indent), comment.text));
@@ -316,7 +319,9 @@ impl Printer<'_> {
     /// Puts the clauses of a short statement behind its head: `CREATE SINK totals USING memory`.
     fn join_short(&mut self, start: u32) {
         const ONE_LINE: usize = 100;
-        let Some(head) = self.lines.iter().rposition(|l| l.start == start && l.text.starts_with("CREATE")) else { return };
+        let Some(head) = self.lines.iter().rposition(|l| l.start == start && l.text.starts_with("CREATE")) else {
+            return;
+        };
         let head = self.lines[head..].iter().position(|l| l.text == ")").map_or(head, |close| head + close);
         let tail = &self.lines[head..];
         let width: usize = tail.iter().map(|l| l.text.len() + 1).sum();
@@ -535,8 +540,32 @@ fn string(text: &str) -> String {
 
 /// Words of a query that no name can be taken for.
 const UPPER: &[&str] = &[
-    "SELECT", "FROM", "WHERE", "HAVING", "JOIN", "ON", "AND", "OR", "NOT", "AS", "IN", "IS", "LIKE", "BETWEEN", "CASE",
-    "WHEN", "THEN", "ELSE", "UNION", "EXCEPT", "INTERSECT", "DISTINCT", "VALUES", "MERGE", "INTO", "LIMIT",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "HAVING",
+    "JOIN",
+    "ON",
+    "AND",
+    "OR",
+    "NOT",
+    "AS",
+    "IN",
+    "IS",
+    "LIKE",
+    "BETWEEN",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "DISTINCT",
+    "VALUES",
+    "MERGE",
+    "INTO",
+    "LIMIT",
 ];
 
 /// The author's SQL with clause words in upper case, no blanks at line ends, and all lines but the first indented so
@@ -561,8 +590,7 @@ fn sql_text(text: &str, indent: usize) -> String {
             out.replace_range(token.span.range(), &word.to_ascii_uppercase());
         }
     }
-    let spans: Vec<Span> =
-        lexed.tokens.iter().map(|t| t.span).chain(lexed.comments.iter().map(|c| c.span)).collect();
+    let spans: Vec<Span> = lexed.tokens.iter().map(|t| t.span).chain(lexed.comments.iter().map(|c| c.span)).collect();
     let inside = |at: usize| spans.iter().any(|s| (s.start as usize) < at && at < s.end as usize);
     let mut lines: Vec<(bool, &str)> = Vec::new();
     let mut at = 0;
@@ -574,13 +602,8 @@ fn sql_text(text: &str, indent: usize) -> String {
         at = end + 1;
     }
     let blanks = |l: &str| l.len() - l.trim_start_matches([' ', '\t']).len();
-    let least = lines
-        .iter()
-        .skip(1)
-        .filter(|(inside, l)| !inside && !l.is_empty())
-        .map(|(_, l)| blanks(l))
-        .min()
-        .unwrap_or(0);
+    let least =
+        lines.iter().skip(1).filter(|(inside, l)| !inside && !l.is_empty()).map(|(_, l)| blanks(l)).min().unwrap_or(0);
     let mut result = String::with_capacity(out.len());
     for (i, (inside, line)) in lines.iter().enumerate() {
         if i > 0 {

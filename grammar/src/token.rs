@@ -242,7 +242,8 @@ pub fn lex(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Tokens {
             Ok(kind) => out.tokens.push(Token { kind, span }),
             Err(()) => match opening(slice) {
                 Some((what, close)) => {
-                    let opened = Span::new(span.start, span.start + slice.chars().next().map_or(0, char::len_utf8) as u32);
+                    let opened =
+                        Span::new(span.start, span.start + slice.chars().next().map_or(0, char::len_utf8) as u32);
                     diagnostics.push(
                         Diagnostic::error(SYNTAX, format!("unterminated {what}"))
                             .at_with(opened, "opened here")
@@ -298,7 +299,9 @@ pub(crate) fn unescape_string(text: &str) -> String {
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
         // `\uD83D\uDE00` is one character in two halves, as in Java.
-        if c == '\\' && let Some(unit) = hex_escape(rest, 'u', 4).and_then(|v| u16::try_from(v).ok()) {
+        if c == '\\'
+            && let Some(unit) = hex_escape(rest, 'u', 4).and_then(|v| u16::try_from(v).ok())
+        {
             units.push(unit);
             rest = &rest[5..];
             continue;
