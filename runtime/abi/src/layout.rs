@@ -101,6 +101,18 @@ pub enum Status {
 }
 
 impl Status {
+    /// Spark's error condition, for a status that is an error of the data.
+    pub fn condition(self) -> Option<&'static str> {
+        Some(match self {
+            Status::Done | Status::Insert => return None,
+            Status::ArithmeticOverflow => "ARITHMETIC_OVERFLOW",
+            Status::DivideByZero => "DIVIDE_BY_ZERO",
+            Status::RemainderByZero => "REMAINDER_BY_ZERO",
+            Status::CastOverflow => "CAST_OVERFLOW",
+            Status::BinaryArithmeticOverflow => "BINARY_ARITHMETIC_OVERFLOW",
+        })
+    }
+
     /// The status of that number, as generated code returns it.
     pub fn from_raw(raw: i32) -> Option<Status> {
         Some(match raw {

@@ -175,7 +175,8 @@ fn merge_finds_the_same_groups() {
         count(&mut a, &mut model, &random_keys(&mut rng, &kinds, rows, 300), 0);
         count(&mut b, &mut model, &random_keys(&mut rng, &kinds, rows, 300), 3);
         let mut groups = vec![];
-        a.merge_keys(&b, 0..b.len() as u32, &mut groups);
+        let rows: Vec<u32> = (0..b.len() as u32).collect();
+        a.merge_keys(&b, &rows, &mut groups);
         let at = a.layout().agg_offsets[0];
         for (from, to) in groups.into_iter().enumerate() {
             let read = |row: &[u8]| u64::from_le_bytes(row[at..at + 8].try_into().expect("8 bytes"));
