@@ -1,6 +1,6 @@
 //! What the unit tests of the families are written with.
 //!
-//! ```ignore
+//! ```text
 //! assert_eq!(eval("upper", &[str("a")]), "A");
 //! assert_eq!(eval("/", &[int(1), int(0)]), "!DIVIDE_BY_ZERO");
 //! assert_eq!(type_of("+", &[int(1), bigint(1)]), "BIGINT");

@@ -3,7 +3,7 @@
 //! # How to add an aggregate
 //!
 //! 1. Add an entry to the `TABLE` of the family's file in this folder (register a new file in `functions/mod.rs`):
-//!    ```ignore
+//!    ```text
 //!    aggregate("bit_and", &[Param::Integral], Ret::SameAs(0), |call| Ok(Arc::new(BitAnd::new(call)?)))
 //!        .doc("Bits that all values have.", "bit_and(expr)", ""),
 //!    ```

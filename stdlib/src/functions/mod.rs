@@ -4,7 +4,7 @@
 //!
 //! 1. Take the family's file (or add one, and one line each to the `mod` list and to `FAMILIES` below).
 //! 2. Add an entry to its `TABLE`:
-//!    ```ignore
+//!    ```text
 //!    scalar("instr", &[Param::String, Param::String], Ret::Int, instr)
 //!        .doc("Position of the first `sub` in `str`, from 1; 0 if there is none.", "instr(str, sub)", "instr('abc', 'b')"),
 //!    ```
@@ -14,7 +14,7 @@
 //!    Where the result type follows from the arguments in a way that [`Ret`] does not say, use `scalar_with(name, typing,
 //!    eval)`; the typing rule gets a [`TypeCall`](crate::resolve::TypeCall), whose methods count, coerce and complain.
 //! 3. Write the evaluation over whole arguments; a constant argument reads like a column:
-//!    ```ignore
+//!    ```text
 //!    fn instr(c: &Call<'_>) -> EvalResult {
 //!        let (s, sub) = (c.str(0), c.str(1));
 //!        c.primitive::<Int32Type>(|row| Ok(Some(position(s.get(row), sub.get(row)))))

@@ -1,0 +1,10 @@
+//! Tests of the core families against Spark's answers.
+
+mod aggregates;
+mod arithmetic;
+mod casts;
+mod comparisons;
+mod intervals;
+mod lazy;
+mod nested;
+mod properties;
