@@ -125,12 +125,15 @@ pub fn normalize(array: &ArrayRef, to: &ir::DataType) -> Result<ArrayRef, EvalEr
 /// Cheap: buffers are shared.
 pub(crate) fn conform(array: ArrayRef, to: &ir::DataType) -> Result<ArrayRef, EvalError> {
     match to {
-        // Flat types carry nothing that could differ, but for the precision of a decimal.
-        ir::DataType::Array(_) | ir::DataType::Map(..) | ir::DataType::Struct(_) | ir::DataType::Decimal(..) => {
+        ir::DataType::Array(_) | ir::DataType::Map(..) | ir::DataType::Struct(_) => {
             let target = arrow_type(to);
             if array.data_type() == &target { Ok(array) } else { conform_or_cast(&array, &target) }
         }
-        _ => Ok(array),
+        // Flat types carry nothing that may differ.
+        _ => {
+            debug_assert_eq!(array.data_type(), &arrow_type(to), "an evaluation gives the type that typing says");
+            Ok(array)
+        }
     }
 }
 

@@ -5,8 +5,10 @@
 //! Constants stay one value until something needs a column.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array, new_null_array};
+use arrow::buffer::BooleanBuffer;
 use arrow::compute;
 use jiff::tz::TimeZone;
 use ssql_ir::{CastMode, DataType, Expr, ExprKind, LambdaParam, Literal};
@@ -163,8 +165,16 @@ pub fn evaluate(expr: &Expr, batch: &RecordBatch, ctx: &EvalContext) -> EvalResu
 
 /// Rows for which the predicate is true (NULL is as bad as false): one bit per row, no NULLs.
 pub fn filter_mask(predicate: &Expr, batch: &RecordBatch, ctx: &EvalContext) -> Result<BooleanArray, EvalError> {
-    let value = evaluate(predicate, batch, ctx)?;
-    Ok(only_true(value.as_boolean()))
+    Ok(only_true(&truth(&evaluate(predicate, batch, ctx)?)?))
+}
+
+/// A condition's values. An untyped NULL is as good as a NULL of BOOLEAN.
+fn truth(array: &ArrayRef) -> Result<BooleanArray, EvalError> {
+    match array.data_type() {
+        arrow::datatypes::DataType::Boolean => Ok(array.as_boolean().clone()),
+        arrow::datatypes::DataType::Null => Ok(BooleanArray::new_null(array.len())),
+        other => Err(EvalError::internal(format!("a condition of type {other}"))),
+    }
 }
 
 fn only_true(mask: &BooleanArray) -> BooleanArray {
@@ -186,7 +196,7 @@ pub fn fold_constant(expr: &Expr, ctx: &EvalContext) -> Option<Literal> {
         return None;
     }
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(1));
-    let schema = std::sync::Arc::new(arrow::datatypes::Schema::empty());
+    let schema = Arc::new(arrow::datatypes::Schema::empty());
     let batch = RecordBatch::try_new_with_options(schema, vec![], &options).ok()?;
     literal_at(evaluate(expr, &batch, ctx).ok()?.as_ref(), 0)
 }
@@ -355,34 +365,33 @@ fn connective<'a>(
 ) -> Result<Value<'a>, EvalError> {
     let kleene = if and { compute::and_kleene } else { compute::or_kleene };
     let decides = |v: &BooleanArray, i: usize| v.is_valid(i) && v.value(i) != and;
+    let column = |v: BooleanArray| Value::Column(Arc::new(v));
     let left = evaluate_in(left, scope, ctx)?;
     if let Value::Constant(a) = &left
-        && decides(a.as_boolean(), 0)
+        && decides(&truth(a)?, 0)
     {
         return Ok(left);
     }
     if is_harmless(right) || matches!(left, Value::Constant(_)) {
         let right = evaluate_in(right, scope, ctx)?;
         if let (Value::Constant(l), Value::Constant(r)) = (&left, &right) {
-            return Ok(Value::Constant(std::sync::Arc::new(kleene(l.as_boolean(), r.as_boolean())?)));
+            return Ok(Value::Constant(Arc::new(kleene(&truth(l)?, &truth(r)?)?)));
         }
         let (l, r) = (expand(&left, scope.rows)?, expand(&right, scope.rows)?);
-        return Ok(Value::Column(std::sync::Arc::new(kleene(l.as_boolean(), r.as_boolean())?)));
+        return Ok(column(kleene(&truth(&l)?, &truth(&r)?)?));
     }
-    let left = expand(&left, scope.rows)?;
-    let left = left.as_boolean();
-    let open = BooleanArray::from_iter((0..scope.rows).map(|i| Some(!decides(left, i))));
+    let left = truth(&expand(&left, scope.rows)?)?;
+    let open = BooleanArray::new(BooleanBuffer::collect_bool(scope.rows, |i| !decides(&left, i)), None);
     let open_count = open.true_count();
     if open_count == 0 {
-        return Ok(Value::Column(std::sync::Arc::new(left.clone())));
+        return Ok(column(left));
     }
     if open_count == scope.rows {
         let right = expand(&evaluate_in(right, scope, ctx)?, scope.rows)?;
-        return Ok(Value::Column(std::sync::Arc::new(kleene(left, right.as_boolean())?)));
+        return Ok(column(kleene(&left, &truth(&right)?)?));
     }
     let indices = indices_where(&open);
-    let right = evaluate_rows(right, scope, &indices, ctx)?;
-    let right = right.as_boolean();
+    let right = truth(&evaluate_rows(right, scope, &indices, ctx)?)?;
     let mut next = 0;
     let merged = BooleanArray::from_iter((0..scope.rows).map(|i| {
         if !open.value(i) {
@@ -397,7 +406,7 @@ fn connective<'a>(
             (None, _) => None,
         }
     }));
-    Ok(Value::Column(std::sync::Arc::new(merged)))
+    Ok(column(merged))
 }
 
 /// Evaluates on some rows of the scope only; one value per index.
@@ -440,14 +449,14 @@ fn case<'a>(
         let holds = match &open {
             Some(indices) => evaluate_rows(condition, scope, indices, ctx)?,
             None => match evaluate_in(condition, scope, ctx)? {
-                Value::Constant(c) if c.is_valid(0) && c.as_boolean().value(0) => {
+                Value::Constant(c) if only_true(&truth(&c)?).value(0) => {
                     return evaluate_in(value, scope, ctx);
                 }
                 Value::Constant(_) => continue,
                 column => expand(&column, scope.rows)?,
             },
         };
-        let holds = only_true(holds.as_boolean());
+        let holds = only_true(&truth(&holds)?);
         let n = holds.true_count();
         if n == 0 {
             continue;

@@ -13,7 +13,7 @@ use ssql_ir::DataType as T;
 
 use super::{datetime_arithmetic as datetime, decimal};
 use crate::arrow::arrow_type;
-use crate::call::{Call, EvalResult, zip_with};
+use crate::call::{Call, EvalResult, Fixed, zip_with};
 use crate::coercion::{common_type, decimal_for, decimal_for_literal, implicit_cast};
 use crate::error::{EvalError, ResolveError};
 use crate::function::{FunctionDef, NullRule, Param, scalar_with};
@@ -322,6 +322,25 @@ macro_rules! integer {
 }
 integer!(i8 i16 i32 i64);
 
+/// A loop over both operands that notes whether any result did not fit.
+#[inline]
+fn overflowing<P: ArrowPrimitiveType>(
+    a: &Fixed<'_, P>,
+    b: &Fixed<'_, P>,
+    rows: usize,
+    bad: &mut bool,
+    f: impl Fn(P::Native, P::Native) -> (P::Native, bool),
+) -> Vec<P::Native> {
+    let mut any = false;
+    let values = zip_with(a, b, rows, |x, y| {
+        let (v, o) = f(x, y);
+        any |= o;
+        v
+    });
+    *bad = any;
+    values
+}
+
 fn integers<P: ArrowPrimitiveType>(c: &Call<'_>, op: Op, tried: bool) -> EvalResult
 where
     P::Native: Integer,
@@ -329,17 +348,10 @@ where
     let (a, b) = (c.fixed::<P>(0), c.fixed::<P>(1));
     let mut bad = false;
     let zero = P::Native::default();
-    let overflowing = |f: fn(P::Native, P::Native) -> (P::Native, bool), bad: &mut bool| {
-        zip_with(&a, &b, c.rows, |x, y| {
-            let (v, o) = f(x, y);
-            *bad |= o;
-            v
-        })
-    };
     let values = match op {
-        Op::Add => overflowing(Integer::add, &mut bad),
-        Op::Subtract => overflowing(Integer::subtract, &mut bad),
-        Op::Multiply => overflowing(Integer::multiply, &mut bad),
+        Op::Add => overflowing(&a, &b, c.rows, &mut bad, Integer::add),
+        Op::Subtract => overflowing(&a, &b, c.rows, &mut bad, Integer::subtract),
+        Op::Multiply => overflowing(&a, &b, c.rows, &mut bad, Integer::multiply),
         Op::Divide | Op::IntegralDivide => zip_with(&a, &b, c.rows, |x, y| {
             bad |= y == zero || (y == P::Native::MINUS_ONE && x.is_min());
             x.divide(y)

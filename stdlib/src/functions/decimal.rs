@@ -11,7 +11,7 @@ use ssql_ir::DataType as T;
 use super::arithmetic::Op;
 use crate::aggregate::basic::decimal_limit;
 use crate::arrow::arrow_type;
-use crate::call::{Call, EvalResult};
+use crate::call::{Call, EvalResult, Fixed, zip_with};
 use crate::coercion::adjusted_decimal;
 use crate::error::EvalError;
 
@@ -175,6 +175,22 @@ fn apply(op: Op, a: i128, s1: u8, b: i128, s2: u8, s: u8) -> Option<i128> {
     }
 }
 
+/// Sums and products whose type has room for every result: a loop without checks. `None`: the type was capped.
+fn plain_loop(c: &Call<'_>, op: Op, a: &Fixed<'_, Decimal128Type>, b: &Fixed<'_, Decimal128Type>) -> Option<Vec<i128>> {
+    let (T::Decimal(p1, s1), T::Decimal(p2, s2)) = (c.types[0], c.types[1]) else { return None };
+    let scale = s1.max(s2);
+    let (up1, up2) = (power_of_ten((scale - s1).into()), power_of_ten((scale - s2).into()));
+    match op {
+        Op::Add | Op::Subtract if (p1 - s1).max(p2 - s2) + scale < 38 => Some(if op == Op::Add {
+            zip_with(a, b, c.rows, |x, y| x.wrapping_mul(up1).wrapping_add(y.wrapping_mul(up2)))
+        } else {
+            zip_with(a, b, c.rows, |x, y| x.wrapping_mul(up1).wrapping_sub(y.wrapping_mul(up2)))
+        }),
+        Op::Multiply if p1 + p2 < 38 => Some(zip_with(a, b, c.rows, i128::wrapping_mul)),
+        _ => None,
+    }
+}
+
 /// Evaluates an operation over two DECIMAL operands.
 pub fn binary(c: &Call<'_>, op: Op, tried: bool) -> EvalResult {
     let (T::Decimal(_, s1), T::Decimal(_, s2)) = (c.types[0], c.types[1]) else {
@@ -195,20 +211,7 @@ pub fn binary(c: &Call<'_>, op: Op, tried: bool) -> EvalResult {
     }
     let T::Decimal(p, s) = c.data_type else { return Err(EvalError::internal("a decimal result")) };
     let (p, s, limit) = (*p, *s, decimal_limit(*p));
-    if matches!(op, Op::Add | Op::Subtract)
-        && s1 == s2
-        && s == s1
-        && *c.types[0] != T::Decimal(38, s1)
-        && *c.types[1] != T::Decimal(38, s2)
-    {
-        // Equal scales and a type that holds every sum: a plain loop.
-        let values =
-            crate::call::zip_with(
-                &a,
-                &b,
-                c.rows,
-                |x, y| if op == Op::Add { x.wrapping_add(y) } else { x.wrapping_sub(y) },
-            );
+    if let Some(values) = plain_loop(c, op, &a, &b) {
         let array = Decimal128Array::new(values.into(), c.valid()).with_data_type(arrow_type(c.data_type));
         return Ok(Arc::new(array));
     }

@@ -42,7 +42,7 @@ enum Pattern {
     Equals(String),
     StartsWith(String),
     EndsWith(String),
-    Contains(memchr::memmem::Finder<'static>),
+    Contains(Box<memchr::memmem::Finder<'static>>),
     General(Vec<Part>),
 }
 
@@ -80,9 +80,8 @@ impl Pattern {
             parts.iter().map(|p| if let Part::Char(c) = p { Some(*c) } else { None }).collect()
         };
         let shape = match parts.as_slice() {
-            [Part::Any, middle @ .., Part::Any] => {
-                text(middle).map(|t| Pattern::Contains(memchr::memmem::Finder::new(t.as_bytes()).into_owned()))
-            }
+            [Part::Any, middle @ .., Part::Any] => text(middle)
+                .map(|t| Pattern::Contains(Box::new(memchr::memmem::Finder::new(t.as_bytes()).into_owned()))),
             [Part::Any, rest @ ..] => text(rest).map(Pattern::EndsWith),
             [rest @ .., Part::Any] => text(rest).map(Pattern::StartsWith),
             all => text(all).map(Pattern::Equals),

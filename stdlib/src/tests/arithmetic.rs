@@ -119,7 +119,7 @@ fn decimal_result_types() {
         ]),
         "DECIMAL(11,2) DECIMAL(11,2) DECIMAL(13,2) DECIMAL(23,2) DECIMAL(14,2) DOUBLE DOUBLE"
     );
-    assert_eq!(type_of("negative", &[a.clone()]), "DECIMAL(10,2)");
+    assert_eq!(type_of("negative", std::slice::from_ref(&a)), "DECIMAL(10,2)");
     assert_eq!(type_of("greatest", &[a, w]), "DECIMAL(38,18)");
 }
 

@@ -103,10 +103,10 @@ fn equality_inside_takes_null_for_a_value() {
 #[test]
 fn subscripts() {
     let xs = (list(&[Some(&[Some("10"), None]), None], &T::Int32), T::array(T::Int32));
-    assert_eq!(call_columns("[]", &[xs.clone()], &[int(0)]), Ok(vec!["10".into(), "NULL".into()]));
-    assert_eq!(call_columns("[]", &[xs.clone()], &[int(1)]), Ok(vec!["NULL".into(), "NULL".into()]));
-    assert_eq!(call_columns("[]", &[xs.clone()], &[int(2)]), Err("INVALID_ARRAY_INDEX"));
-    assert_eq!(call_columns("[]", &[xs.clone()], &[int(-1)]), Err("INVALID_ARRAY_INDEX"));
+    assert_eq!(call_columns("[]", std::slice::from_ref(&xs), &[int(0)]), Ok(vec!["10".into(), "NULL".into()]));
+    assert_eq!(call_columns("[]", std::slice::from_ref(&xs), &[int(1)]), Ok(vec!["NULL".into(), "NULL".into()]));
+    assert_eq!(call_columns("[]", std::slice::from_ref(&xs), &[int(2)]), Err("INVALID_ARRAY_INDEX"));
+    assert_eq!(call_columns("[]", std::slice::from_ref(&xs), &[int(-1)]), Err("INVALID_ARRAY_INDEX"));
     assert_eq!(call_columns("[]", &[xs], &[str("a")]), Err("DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"));
     assert_eq!(eval("[]", &[int(1), int(1)]), "!INVALID_EXTRACT_BASE_FIELD_TYPE");
 }
@@ -114,9 +114,9 @@ fn subscripts() {
 #[test]
 fn fields() {
     let s = structs(&[("a", T::Int32, Literal::Int(1)), ("B", T::String, Literal::Null)]);
-    assert_eq!(call_columns("get_field", &[s.clone()], &[str("A")]), Ok(vec!["1".into()]));
-    assert_eq!(call_columns("get_field", &[s.clone()], &[int(1)]), Ok(vec!["NULL".into()]));
-    assert_eq!(call_columns("get_field", &[s.clone()], &[str("nope")]), Err("FIELD_NOT_FOUND"));
+    assert_eq!(call_columns("get_field", std::slice::from_ref(&s), &[str("A")]), Ok(vec!["1".into()]));
+    assert_eq!(call_columns("get_field", std::slice::from_ref(&s), &[int(1)]), Ok(vec!["NULL".into()]));
+    assert_eq!(call_columns("get_field", std::slice::from_ref(&s), &[str("nope")]), Err("FIELD_NOT_FOUND"));
     let none = arrow::array::new_null_array(s.0.data_type(), 1);
     let both: ArrayRef = concat(&[s.0.as_ref(), none.as_ref()]).expect("one type");
     assert_eq!(both.as_struct().len(), 2);
