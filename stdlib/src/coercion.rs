@@ -160,6 +160,11 @@ pub fn can_cast(from: &T, to: &T) -> bool {
     }
 }
 
+/// Whether an ANSI cast makes NULL of some values that are not: NaN and the infinities have no DECIMAL.
+pub fn cast_makes_null(from: &T, to: &T) -> bool {
+    from.is_float() && matches!(to, T::Decimal(..))
+}
+
 /// Why a CAST that [`can_cast`] refuses is refused, with Spark's condition and what to use instead.
 pub fn cast_mismatch(from: &T, to: &T) -> ResolveError {
     let message = format!("Cannot cast {from} to {to}.");
@@ -168,10 +173,6 @@ pub fn cast_mismatch(from: &T, to: &T) -> ResolveError {
             .with_help("use `unix_date(d)` for the number of days since 1970-01-01"),
         (f, T::Date) if f.is_numeric() => ResolveError::new("DATATYPE_MISMATCH.CAST_WITH_FUNC_SUGGESTION", message)
             .with_help("use `date_from_unix_date(n)` for a number of days since 1970-01-01"),
-        (T::TimestampNtz, t) if t.is_numeric() => {
-            ResolveError::new("DATATYPE_MISMATCH.CAST_WITH_FUNC_SUGGESTION", message)
-                .with_help("cast to TIMESTAMP first: only an instant has a distance to the epoch")
-        }
         (T::Boolean, T::Timestamp) | (T::Timestamp, T::Boolean) | (T::Date, T::Boolean) | (T::Boolean, T::Date) => {
             ResolveError::new("DATATYPE_MISMATCH.CAST_WITH_CONF_SUGGESTION", message)
         }

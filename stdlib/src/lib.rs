@@ -31,7 +31,7 @@ pub mod time;
 pub use crate::aggregate::{Aggregate, ObjectState, Objects, SlotType, StateRows, aggregate, state_size};
 pub use crate::arrow::{arrow_field, arrow_schema, arrow_type, ir_type, literal_array, literal_at, normalize};
 pub use crate::cast::cast_array;
-pub use crate::coercion::{can_cast, can_store_assign, cast_mismatch, common_type, common_type_of};
+pub use crate::coercion::{can_cast, can_store_assign, cast_makes_null, cast_mismatch, common_type, common_type_of};
 pub use crate::compare::{canonical_floats, comparator};
 pub use crate::error::{DecodeError, EvalError, ResolveError};
 pub use crate::eval::{EvalContext, evaluate, filter_mask, fold_constant, generate};

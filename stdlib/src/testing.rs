@@ -130,7 +130,7 @@ fn cast_mode(e: Expr, t: T, mode: CastMode) -> Expr {
     if e.data_type == t {
         return e;
     }
-    let nullable = e.nullable || mode == CastMode::Try;
+    let nullable = e.nullable || mode == CastMode::Try || crate::cast_makes_null(&e.data_type, &t);
     Expr { kind: ExprKind::Cast { input: Box::new(e), mode }, data_type: t, nullable, origin: Default::default() }
 }
 

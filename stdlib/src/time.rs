@@ -131,10 +131,45 @@ pub fn parse_zone(name: &str) -> Option<TimeZone> {
             return parse_offset(rest).and_then(fixed);
         }
     }
+    let name = SHORT_NAMES.iter().find(|(short, _)| *short == name).map_or(name, |(_, zone)| zone);
+    if name.starts_with('-') {
+        return parse_offset(name).and_then(fixed);
+    }
     // Regions are written with their case, as Java wants them; jiff would take any.
-    let zone = TimeZone::get(name).ok()?;
-    Some(zone)
+    TimeZone::get(name).ok().filter(|zone| zone.iana_name() == Some(name))
 }
+
+/// Java's three-letter names.
+const SHORT_NAMES: &[(&str, &str)] = &[
+    ("ACT", "Australia/Darwin"),
+    ("AET", "Australia/Sydney"),
+    ("AGT", "America/Argentina/Buenos_Aires"),
+    ("ART", "Africa/Cairo"),
+    ("AST", "America/Anchorage"),
+    ("BET", "America/Sao_Paulo"),
+    ("BST", "Asia/Dhaka"),
+    ("CAT", "Africa/Harare"),
+    ("CNT", "America/St_Johns"),
+    ("CST", "America/Chicago"),
+    ("CTT", "Asia/Shanghai"),
+    ("EAT", "Africa/Addis_Ababa"),
+    ("ECT", "Europe/Paris"),
+    ("EST", "-05:00"),
+    ("HST", "-10:00"),
+    ("IET", "America/Indiana/Indianapolis"),
+    ("IST", "Asia/Kolkata"),
+    ("JST", "Asia/Tokyo"),
+    ("MIT", "Pacific/Apia"),
+    ("MST", "-07:00"),
+    ("NET", "Asia/Yerevan"),
+    ("NST", "Pacific/Auckland"),
+    ("PLT", "Asia/Karachi"),
+    ("PNT", "America/Phoenix"),
+    ("PRT", "America/Puerto_Rico"),
+    ("PST", "America/Los_Angeles"),
+    ("SST", "Pacific/Guadalcanal"),
+    ("VST", "Asia/Ho_Chi_Minh"),
+];
 
 fn fixed(seconds: i32) -> Option<TimeZone> {
     Some(TimeZone::fixed(jiff::tz::Offset::from_seconds(seconds).ok()?))

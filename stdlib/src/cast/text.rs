@@ -17,7 +17,7 @@ use crate::call::EvalResult;
 use crate::error::EvalError;
 use crate::text::{
     BadDecimal, CellFormatter, parse_boolean, parse_date, parse_decimal, parse_double, parse_float, parse_integer,
-    parse_interval, parse_timestamp, parse_timestamp_ntz, trim,
+    parse_interval, parse_timestamp, parse_timestamp_ntz, trim, write_date,
 };
 use crate::time::{MICROS_PER_DAY, split_micros, to_instant, to_local};
 
@@ -69,7 +69,9 @@ pub(super) fn from_string(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
         }),
         T::Timestamp => job.rows::<TimestampMicrosecondType>(a, |r| match special_day(job, a.value(r)) {
             Some(local) => Ok(to_instant(zone, local)),
-            None => parse_timestamp(a.value(r), zone).ok_or_else(|| bad(r)),
+            None => time_today(job, a.value(r))
+                .map_or_else(|| parse_timestamp(a.value(r), zone), |text| parse_timestamp(&text, zone))
+                .ok_or_else(|| bad(r)),
         }),
         T::TimestampNtz => job.rows::<TimestampMicrosecondType>(a, |r| match special_day(job, a.value(r)) {
             Some(local) => Ok(local),
@@ -88,7 +90,7 @@ pub(super) fn from_string(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
 }
 
 fn bad_interval(text: &str, job: &Job<'_>) -> EvalError {
-    EvalError::new("INVALID_INTERVAL_FORMAT.UNMATCHED_FORMAT_STRING", format!("'{text}' is no {}.", job.to))
+    EvalError::new("INVALID_INTERVAL_FORMAT.UNMATCHED_FORMAT_STRING_WITH_NOTICE", format!("'{text}' is no {}.", job.to))
         .with_help("write '1 02:03:04' for days and time, '1-2' for years and months, or units: '10 minutes'")
 }
 
@@ -104,6 +106,18 @@ fn special_day(job: &Job<'_>, text: &str) -> Option<i64> {
     };
     let (today, _) = split_micros(to_local(&job.ctx.time_zone, job.ctx.now_micros));
     Some((today + offset) * MICROS_PER_DAY)
+}
+
+/// A time without a date (`T12:00`, `12:00:30`) as that time of the current date.
+fn time_today(job: &Job<'_>, text: &str) -> Option<String> {
+    let text = trim(text);
+    let time = text.strip_prefix('T').or_else(|| text.find(':').filter(|at| *at <= 2).map(|_| text))?;
+    let (today, _) = split_micros(to_local(&job.ctx.time_zone, job.ctx.now_micros));
+    let mut out = String::new();
+    write_date(i32::try_from(today).ok()?, &mut out);
+    out.push('T');
+    out.push_str(time);
+    Some(out)
 }
 
 fn booleans(job: &Job<'_>, a: &StringViewArray) -> EvalResult {

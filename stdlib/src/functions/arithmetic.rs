@@ -233,7 +233,8 @@ fn integral_divide_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     }
     let (left, right) = numeric_operands(c)?;
     if left.is_float() {
-        return Err(wrong_type(c, "integral, DECIMAL or interval", &left));
+        let same = c.ty(0) == c.ty(1);
+        return Err(if same { wrong_type(c, "integral, DECIMAL or interval", &left) } else { different(c) });
     }
     if matches!(left, T::Decimal(..)) {
         return Ok(Typed::new(vec![left, right], T::Int64));

@@ -12,7 +12,9 @@ use arrow::datatypes::{Float32Type, Float64Type};
 use ssql_ir::DataType as T;
 
 use crate::call::{Call, EvalResult, Value};
-use crate::coercion::{common_type, common_type_of, decimal_for, decimal_for_literal, is_ordered, wider_decimal};
+use crate::coercion::{
+    common_type, common_type_no_strings, common_type_of, decimal_for, decimal_for_literal, is_ordered, wider_decimal,
+};
 use crate::compare::{comparator, float_equal, float_less};
 use crate::error::{EvalError, ResolveError};
 use crate::function::{FunctionDef, NullRule, Param, Ret, scalar, scalar_with};
@@ -80,7 +82,9 @@ fn compare_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
         {
             decimal(0).zip(decimal(1)).map(|(a, b)| wider_decimal(a, b))
         }
-        (a, b) => common_type(a, b),
+        // Text becomes a number or a time at the top only, not inside nested values.
+        (a, b) if *a == T::String || *b == T::String => common_type(a, b),
+        (a, b) => common_type_no_strings(a, b),
     };
     let common = common.ok_or_else(|| {
         ResolveError::new(

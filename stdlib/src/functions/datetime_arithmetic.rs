@@ -51,16 +51,30 @@ fn moved(c: &TypeCall<'_>, point: usize, by: usize, swapped: bool) -> Result<Opt
     };
     Ok(match (p, d) {
         (T::Date, d) if is_days(d) => order(p, d, T::Date),
-        (T::Date, T::Null) => order(p, &T::Int32, T::Date),
-        (T::Date, T::Int64 | T::Decimal(..) | T::Float32 | T::Float64) => {
+        (T::Date, T::Null) => order(&T::Timestamp, &T::DayTimeInterval, T::Timestamp),
+        (T::Date, T::Int64 | T::Decimal(..) | T::Float32 | T::Float64 | T::String) => {
             return Err(wrong(c, by, "(INT OR SMALLINT OR TINYINT)"));
         }
         (T::Date, T::YearMonthInterval) => order(p, d, T::Date),
         (T::Date, T::DayTimeInterval) if whole_days(c, by) => order(p, d, T::Date),
         (T::Date, T::DayTimeInterval) => order(&T::Timestamp, d, T::Timestamp),
         (p, d) if is_timestamp(p) && is_interval(d) => order(p, d, p.clone()),
+        // Text is read as a TIMESTAMP, and what comes out is text again.
+        (T::String, d) if is_interval(d) => order(&T::Timestamp, d, T::String),
         _ => None,
     })
+}
+
+/// Refuses an interval beside what it cannot be added to.
+fn no_partner(c: &TypeCall<'_>) -> Result<(), ResolveError> {
+    let point = |t: &T| is_timestamp(t) || *t == T::Date;
+    match (c.ty(0), c.ty(1)) {
+        (a, b) if is_interval(b) || point(a) && point(b) => {
+            Err(wrong(c, if is_interval(a) { 1 } else { 0 }, "(TIMESTAMP OR DATE OR INTERVAL)"))
+        }
+        (a, _) if is_interval(a) => Err(wrong(c, 1, "(TIMESTAMP OR DATE OR INTERVAL)")),
+        _ => Ok(()),
+    }
 }
 
 /// Typing of `+`; `None`: the operands are numbers.
@@ -72,7 +86,11 @@ pub fn add_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
     if let Some(t) = moved(c, 1, 0, true)? {
         return Ok(Some(t));
     }
-    intervals(c, a, b)
+    if let Some(t) = intervals(c, a, b)? {
+        return Ok(Some(t));
+    }
+    no_partner(c)?;
+    Ok(None)
 }
 
 /// Sum or difference of two intervals.
@@ -91,8 +109,8 @@ pub fn subtract_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
     let (a, b) = (c.ty(0), c.ty(1));
     let point = |t: &T| is_timestamp(t) || *t == T::Date;
     Ok(match (a, b) {
-        (T::Date, T::Date | T::String) => typed(&T::Date, &T::Date, T::DayTimeInterval),
-        (T::String, T::Date) => typed(&T::Date, &T::Date, T::DayTimeInterval),
+        (T::Date, T::Date | T::String | T::Null) => typed(&T::Date, &T::Date, T::DayTimeInterval),
+        (T::String | T::Null, T::Date) => typed(&T::Date, &T::Date, T::DayTimeInterval),
         (a, b)
             if (is_timestamp(a) || is_timestamp(b))
                 && (point(a) || *a == T::String)
@@ -109,7 +127,13 @@ pub fn subtract_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
         (a, T::Null) if is_timestamp(a) => typed(a, a, T::DayTimeInterval),
         _ => match moved(c, 0, 1, false)? {
             Some(t) => Some(t),
-            None => intervals(c, a, b)?,
+            None => match intervals(c, a, b)? {
+                Some(t) => Some(t),
+                None => {
+                    no_partner(c)?;
+                    None
+                }
+            },
         },
     })
 }
@@ -147,7 +171,7 @@ pub fn divide_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
     {
         return Ok(typed(a, &f, a.clone()));
     }
-    Ok(None)
+    if is_interval(a) { Err(wrong(c, 1, "NUMERIC")) } else { Ok(None) }
 }
 
 /// Typing of `div`: how often one interval fits into another.
@@ -192,6 +216,13 @@ fn interval_of<'a>(c: &'a Call<'_>, i: usize) -> Box<dyn Fn(usize) -> i64 + 'a> 
 
 /// Evaluates an operation with a date, timestamp or interval operand.
 pub fn binary(c: &Call<'_>, op: Op, tried: bool) -> EvalResult {
+    if *c.data_type == T::String {
+        // A text was moved: compute the TIMESTAMP and print it.
+        let args = c.args.clone();
+        let moved = Call { args, types: c.types.clone(), data_type: &T::Timestamp, ..*c };
+        let mode = ssql_ir::CastMode::Ansi;
+        return crate::cast::cast_array(&binary(&moved, op, tried)?, &T::Timestamp, &T::String, mode, c.ctx);
+    }
     let (a, b) = (c.types[0], c.types[1]);
     // In `interval + point` the point is the second argument.
     let swapped = op == Op::Add && (is_timestamp(b) || *b == T::Date);

@@ -43,7 +43,17 @@ fn is(c: &Call<'_>, wanted: bool) -> EvalResult {
 
 fn bits_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
-    let wide = match (c.coerce(0, Param::Integral)?, c.coerce(1, Param::Integral)?) {
+    let number = |i: usize| {
+        c.coerce(i, Param::Integral).map_err(|e| {
+            let condition = if c.ty(0) == c.ty(1) {
+                "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE"
+            } else {
+                "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES"
+            };
+            ResolveError { condition, ..e }
+        })
+    };
+    let wide = match (number(0)?, number(1)?) {
         // An untyped NULL takes the other side's type.
         (_, b) if *c.ty(0) == T::Null => b,
         (a, _) if *c.ty(1) == T::Null => a,

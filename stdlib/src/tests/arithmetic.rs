@@ -187,7 +187,28 @@ fn bits() {
     assert_eq!(type_of("|", &[int(6), bigint(3)]), "BIGINT");
     assert_eq!(eval("^", &[tinyint(6), tinyint(3)]), "5");
     assert_eq!(eval("~", &[int(0)]), "-1");
-    assert_eq!(eval("&", &[double(1.0), int(1)]), "!DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE");
+    assert_eq!(eval("&", &[double(1.0), int(1)]), "!DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES");
+    assert_eq!(type_of("^", &[int(5), null()]), "INT");
+}
+
+#[test]
+fn edges() {
+    assert_eq!(eval("div", &[float(5.5), int(2)]), "!DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES");
+    assert_eq!(type_of("*", &[null(), decimal("1.5")]), "DECIMAL(5,2)");
+    assert_eq!(type_of("try_add", &[decimal("1.5"), null()]), "DECIMAL(3,1)");
+    assert_eq!(type_of("+", &[null(), null()]), "DOUBLE");
+    assert_eq!(eval("negative", &[str("5")]), "-5.0");
+    assert_eq!(eval("+", &[boolean(true), int(1)]), "!DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES");
+    assert_eq!(eval("pmod", &[int(7), int(-3)]), "1");
+    assert_eq!(eval("pmod", &[int(-7), int(-3)]), "-1");
+    assert_eq!(eval("pmod", &[decimal("-7.5"), int(-2)]), "-1.5");
+    assert_eq!(
+        eval("*", &[decimal_of("12345678901234567890123456789012345678", 38, 0), decimal("0.1")]),
+        "1234567890123456789012345678901234567.8"
+    );
+    let small = decimal_of("0.12345678901234567890123456789012345678", 38, 38);
+    assert_eq!(eval("+", &[small, int(1)]), "1.123456789012345678901234567890123457");
+    assert_eq!(eval("/", &[decimal_of("1", 38, 0), decimal_of("3", 38, 0)]), "0.333333");
 }
 
 #[test]

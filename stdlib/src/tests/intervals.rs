@@ -22,7 +22,18 @@ fn points_move() {
     assert_eq!(eval("-", &[date("2024-03-01"), int(1)]), "2024-02-29");
     assert_eq!(eval("try_add", &[date("2024-02-28"), int(2)]), "2024-03-01");
     assert_eq!(eval("+", &[date("2024-02-28"), bigint(2)]), "!DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE");
-    assert_eq!(eval("+", &[int(1), seconds(1)]), "!DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES");
+    let unexpected = "!DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE";
+    assert_eq!(eval("+", &[int(1), seconds(1)]), unexpected);
+    assert_eq!(eval("+", &[date("2024-02-28"), str("1")]), unexpected);
+    assert_eq!(eval("+", &[date("2024-02-28"), ts("2024-02-28")]), unexpected);
+    assert_eq!(eval("-", &[seconds(1), date("2024-02-28")]), unexpected);
+    assert_eq!(eval("/", &[seconds(1), seconds(2)]), unexpected);
+    assert_eq!(eval("%", &[seconds(1), int(2)]), "!DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES");
+    assert_eq!(type_of("+", &[date("2024-02-28"), null()]), "TIMESTAMP");
+    assert_eq!(type_of("-", &[null(), date("2024-02-28")]), "INTERVAL DAY TO SECOND");
+    assert_eq!(eval("+", &[str("2024-01-01"), seconds(86_400)]), "2024-01-02 00:00:00");
+    assert_eq!(type_of("+", &[str("2024-01-01"), seconds(86_400)]), "STRING");
+    assert_eq!(eval("+", &[str("x"), seconds(1)]), "!CAST_INVALID_INPUT");
     assert_eq!(eval("+", &[ts("2024-02-28"), int(1)]), "!DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES");
 }
 
@@ -52,6 +63,11 @@ fn intervals_add_and_scale() {
     assert_eq!(eval("+", &[hours(24), hours(1)]), "INTERVAL '1 01:00:00' DAY TO SECOND");
     assert_eq!(eval("/", &[months(5), int(2)]), "INTERVAL '0-3' YEAR TO MONTH");
     assert_eq!(eval("*", &[months(12), decimal("1.5")]), "INTERVAL '1-6' YEAR TO MONTH");
+    assert_eq!(eval("*", &[months(1), decimal("0.5")]), "INTERVAL '0-1' YEAR TO MONTH");
+    assert_eq!(eval("*", &[months(-1), decimal("0.5")]), "INTERVAL '-0-1' YEAR TO MONTH");
+    assert_eq!(eval("/", &[seconds(1), int(3)]), "INTERVAL '0 00:00:00.333333' DAY TO SECOND");
+    assert_eq!(eval("/", &[months(1), double(0.3)]), "INTERVAL '0-3' YEAR TO MONTH");
+    assert_eq!(eval("*", &[seconds(86_400), str("2")]), "INTERVAL '2 00:00:00' DAY TO SECOND");
     assert_eq!(eval("negative", &[seconds(5)]), "INTERVAL '-0 00:00:05' DAY TO SECOND");
     assert_eq!(eval("abs", &[hours(-48)]), "INTERVAL '2 00:00:00' DAY TO SECOND");
     assert_eq!(eval("try_divide", &[hours(3), int(2)]), "INTERVAL '0 01:30:00' DAY TO SECOND");
