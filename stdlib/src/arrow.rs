@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
     Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, IntervalYearMonthArray, ListArray,
-    MapArray, NullArray, StringViewArray, StructArray, TimestampMicrosecondArray, new_null_array,
+    MapArray, NullArray, StringViewArray, StructArray, TimestampMicrosecondArray, UInt32Array, new_null_array,
 };
 use arrow::datatypes::{DataType as ArrowType, Field as ArrowField, Fields, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use ssql_ir as ir;
@@ -211,11 +211,19 @@ pub fn literal_array(l: &ir::Literal, t: &ir::DataType, rows: usize) -> ArrayRef
         (L::Decimal(v), T::Decimal(..)) => {
             Arc::new(Decimal128Array::from_value(*v, rows).with_data_type(arrow_type(t)))
         }
-        (L::String(v), T::String) => Arc::new(StringViewArray::from_iter_values(std::iter::repeat_n(v, rows))),
-        (L::Binary(v), T::Binary) => Arc::new(BinaryViewArray::from_iter_values(std::iter::repeat_n(v, rows))),
+        (L::String(v), T::String) => repeat(Arc::new(StringViewArray::from_iter_values([v])), rows),
+        (L::Binary(v), T::Binary) => repeat(Arc::new(BinaryViewArray::from_iter_values([v])), rows),
         (L::Null, T::Null) => Arc::new(NullArray::new(rows)),
         _ => new_null_array(&arrow_type(t), rows),
     }
+}
+
+/// `rows` copies of the one value of `array`; of a text only its view is copied.
+fn repeat(array: ArrayRef, rows: usize) -> ArrayRef {
+    if rows == 1 {
+        return array;
+    }
+    arrow::compute::take(array.as_ref(), &UInt32Array::from_value(0, rows), None).expect("row 0 is there")
 }
 
 /// The value in `row` as a constant; `None` for nested types, which have no constant form.

@@ -342,7 +342,19 @@ fn is_harmless(expr: &Expr) -> bool {
         ExprKind::Call { function, args } => {
             matches!(
                 &**function,
-                "=" | "<=>" | "<>" | "<" | "<=" | ">" | ">=" | "not" | "isnull" | "isnotnull" | "isnan"
+                "=" | "<=>"
+                    | "<>"
+                    | "<"
+                    | "<="
+                    | ">"
+                    | ">="
+                    | "not"
+                    | "isnull"
+                    | "isnotnull"
+                    | "isnan"
+                    | "istrue"
+                    | "isfalse"
+                    | "in"
             ) && args.iter().all(|a| !a.data_type.is_nested() && is_harmless(a))
         }
         ExprKind::And(a, b) | ExprKind::Or(a, b) => is_harmless(a) && is_harmless(b),
@@ -567,5 +579,44 @@ fn coalesce<'a>(
     match pieces {
         Some(pieces) => Ok(Value::Column(pieces.finish()?)),
         None => Ok(Value::Constant(new_null_array(&arrow_type(&expr.data_type), 1))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int32Array;
+    use arrow::datatypes::Int32Type;
+    use ssql_ir::{Field, Schema};
+
+    use super::*;
+
+    /// `x -> x + a` over elements of rows, with an outer lambda's variable in force.
+    #[test]
+    fn lambdas_see_their_row_and_outer_variables() {
+        let schema = Schema::new(vec![Field::new("a", DataType::Int32, true)]);
+        let column: ArrayRef = Arc::new(Int32Array::from(vec![10, 0, 30]));
+        let batch = RecordBatch::try_new(crate::arrow_schema(&schema), vec![column]).expect("a batch");
+        let mut scope = Scope::of_batch(&batch);
+        scope.variables.push((7, Arc::new(Int32Array::from(vec![100, 200, 300]))));
+        let variable = |id| Expr {
+            kind: ExprKind::LambdaVariable(id),
+            data_type: DataType::Int32,
+            nullable: true,
+            origin: Default::default(),
+        };
+        let add = |a, b| Expr::call("+", vec![a, b], DataType::Int32, true);
+        let body = add(add(variable(1), Expr::column(0, DataType::Int32, true)), variable(7));
+        let params = [LambdaParam { id: 1, name: "x".into(), data_type: DataType::Int32, nullable: true }];
+        let ctx = EvalContext::default();
+        let lambda = Lambda { params: &params, body: &body, scope: &scope, ctx: &ctx };
+        let elements: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), Some(2), None, Some(3)]));
+        let result = lambda.apply(&[0, 0, 2, 2], &[elements]).expect("no error");
+        let result: Vec<_> = result.as_primitive::<Int32Type>().iter().collect();
+        assert_eq!(result, [Some(111), Some(112), None, Some(333)]);
+        // An error names the row of the call.
+        let by_zero = Expr::call("%", vec![variable(1), Expr::column(0, DataType::Int32, true)], DataType::Int32, true);
+        let lambda = Lambda { body: &by_zero, ..lambda };
+        let elements: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+        assert_eq!(lambda.apply(&[0, 1], &[elements]).expect_err("0 in row 1").row, Some(1));
     }
 }

@@ -33,6 +33,19 @@ pub(super) fn cast(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
                 return Err(job.refused());
             };
             let ArrowType::Struct(fields) = entries.data_type() else { return Err(job.refused()) };
+            // A key that did not survive (TRY_CAST) leaves no map: the whole row is NULL.
+            let mut lost = vec![false; map.len()];
+            for (i, (_, row)) in rows.iter().enumerate() {
+                lost[*row] |= keys.is_null(i);
+            }
+            if lost.iter().any(|l| *l) {
+                let kept = NullBuffer::from(lost.iter().map(|l| !l).collect::<Vec<_>>());
+                let nulls = NullBuffer::union(Some(&kept), map.nulls());
+                let kept =
+                    MapArray::try_new(map_field(map), map.offsets().clone(), map.entries().clone(), nulls, sorted)?;
+                let kept: ArrayRef = Arc::new(kept);
+                return cast(job, &kept);
+            }
             let structs = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
             Ok(Arc::new(MapArray::try_new(entries, offsets, structs, map.nulls().cloned(), sorted)?))
         }
@@ -59,6 +72,10 @@ pub(super) fn cast(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
         }
         _ => Err(job.refused()),
     }
+}
+
+fn map_field(map: &MapArray) -> Arc<ArrowField> {
+    Arc::new(ArrowField::new("entries", map.entries().data_type().clone(), false))
 }
 
 /// The parts of rows that are not NULL, moved together: offsets into them, and for each part (its old place, its row).

@@ -72,6 +72,24 @@ fn casts_go_into_the_parts() {
 }
 
 #[test]
+fn a_map_that_loses_a_key_is_null() {
+    let from = T::map(T::String, T::Int32);
+    let mut builder =
+        arrow::array::MapBuilder::new(None, arrow::array::StringViewBuilder::new(), arrow::array::Int32Builder::new());
+    for key in ["1", "x"] {
+        builder.keys().append_value(key);
+        builder.values().append_value(5);
+        builder.append(true).expect("keys and values");
+    }
+    let maps = crate::normalize(&(Arc::new(builder.finish()) as ArrayRef), &from).expect("a map");
+    let to = T::map(T::Int32, T::String);
+    let ctx = EvalContext::default();
+    assert_eq!(shown(&cast_array(&maps, &from, &to, CastMode::Try, &ctx).expect("tried")), ["{1 -> 5}", "NULL"]);
+    let error = cast_array(&maps, &from, &to, CastMode::Ansi, &ctx).expect_err("x is no number");
+    assert_eq!((error.condition, error.row), ("CAST_INVALID_INPUT", Some(1)));
+}
+
+#[test]
 fn structs_cast_by_position() {
     let (s, from) = structs(&[
         ("x", T::String, Literal::String("7".into())),
