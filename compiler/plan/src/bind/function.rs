@@ -1,0 +1,331 @@
+//! Calls by name: conditional forms, SQL functions, higher-order functions, aggregates, the standard library.
+
+use ssql_grammar::sql::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
+use ssql_grammar::{Diagnostic, Span};
+use ssql_ir::{CastMode, DataType, Expr, ExprKind, LambdaParam};
+use ssql_stdlib::{ArgType, FunctionKind};
+
+use super::expr::{implicit_name, struct_of};
+use super::operators::{arg_type, cast, is_null, resolve_error, resolved_call};
+use super::{Binder, Clause, Env, LambdaFrame, Scope, origin_at};
+use crate::catalog::{SqlFunction, suggest};
+use crate::diag::{Fallible, fail, fail_help};
+
+/// Functions that the planner lowers to kinds of their own, for did-you-mean.
+const CONDITIONAL: [&str; 6] = ["if", "coalesce", "nvl", "ifnull", "nvl2", "nullif"];
+
+impl<'a> Binder<'a> {
+    pub(super) fn bind_function(&mut self, f: &'a sql::Function, span: Span, env: &Env<'_>) -> Fallible<Expr> {
+        let name = function_name(f);
+        if let Some(window) = self.bind_window_call(&name, f, span, env)? {
+            return Ok(window);
+        }
+        if f.over.is_some() {
+            return self.bind_analytic(&name, f, span, env);
+        }
+        match name.as_str() {
+            "grouping" | "grouping_id" => return self.bind_grouping(&name, f, span, env),
+            "struct" => return self.bind_struct(f, span, env),
+            _ => {}
+        }
+        if let Some(function) = self.catalog.function(&name) {
+            return self.inline(function, f, span, env);
+        }
+        match ssql_stdlib::function_kind(&name) {
+            Some(FunctionKind::Aggregate) => return self.bind_aggregate(&name, f, span, env),
+            Some(FunctionKind::Window) => {
+                return fail_help(
+                    "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE",
+                    format!("`{name}` is an analytic function and needs an OVER clause"),
+                    span,
+                    format!("Write {name}(...) OVER (PARTITION BY ... ORDER BY ...)."),
+                );
+            }
+            Some(FunctionKind::Generator) => return self.misplaced_generator(&name, span, env),
+            Some(FunctionKind::Scalar | FunctionKind::HigherOrder) => {}
+            None if CONDITIONAL.contains(&name.as_str()) => {}
+            None => return Err(self.unknown_function(&name, span)),
+        }
+        if has_aggregate_syntax(f) {
+            return fail(
+                "INVALID_SQL_SYNTAX",
+                format!("DISTINCT, FILTER, WITHIN GROUP and IGNORE NULLS belong to aggregates, and `{name}` is none"),
+                span,
+            );
+        }
+        let asts = self.argument_asts(&name, f, span)?;
+        if asts.iter().any(|a| matches!(a, sql::Expr::Lambda(_))) {
+            return self.bind_higher_order(&name, &asts, span, env);
+        }
+        let args = asts.iter().map(|a| self.bind_expr(a, env)).collect::<Fallible<Vec<_>>>()?;
+        self.conditional_or_call(&name, args, span)
+    }
+
+    fn conditional_or_call(&mut self, name: &str, mut args: Vec<Expr>, span: Span) -> Fallible<Expr> {
+        let count = |args: &[Expr], wanted: &[usize]| -> Fallible<()> {
+            if wanted.contains(&args.len()) {
+                return Ok(());
+            }
+            let wanted = wanted.iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
+            fail(
+                "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
+                format!("`{name}` takes {wanted} arguments, not {}", args.len()),
+                span,
+            )
+        };
+        match name {
+            "if" => {
+                count(&args, &[3])?;
+                let (no, yes, condition) = (pop(&mut args), pop(&mut args), pop(&mut args));
+                let condition =
+                    self.to_boolean(condition, "the condition", "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", span)?;
+                self.case(vec![(condition, yes)], Some(no), span)
+            }
+            "coalesce" => {
+                if args.is_empty() {
+                    count(&args, &[1])?;
+                }
+                self.coalesce(args, name, span)
+            }
+            "nvl" | "ifnull" => {
+                count(&args, &[2])?;
+                self.coalesce(args, name, span)
+            }
+            "nvl2" => {
+                count(&args, &[3])?;
+                let (no, yes, x) = (pop(&mut args), pop(&mut args), pop(&mut args));
+                self.case(vec![(is_null(x, true), yes)], Some(no), span)
+            }
+            "nullif" => {
+                count(&args, &[2])?;
+                let (b, a) = (pop(&mut args), pop(&mut args));
+                let equal = self.equal("=", a.clone(), b, span)?;
+                let null = Expr::literal(ssql_ir::Literal::Null, a.data_type.clone());
+                self.case(vec![(equal, null)], Some(a), span)
+            }
+            "window_time" => {
+                count(&args, &[1])?;
+                match self.window_ref(&args[0]) {
+                    Some(w) => Ok(self.window_time(w).at(origin_at(span))),
+                    None => fail_help(
+                        "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+                        "window_time takes a time window",
+                        span,
+                        "Give it the column `window` of a query that groups by TUMBLE or HOP.",
+                    ),
+                }
+            }
+            _ => self.call(name, args, span),
+        }
+    }
+
+    /// The arguments as expressions; `*` and named arguments are refused.
+    pub(super) fn argument_asts(&self, name: &str, f: &'a sql::Function, span: Span) -> Fallible<Vec<&'a sql::Expr>> {
+        let mut out = vec![];
+        for arg in arguments(f) {
+            match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => out.push(e),
+                FunctionArg::Unnamed(_) => {
+                    return fail("INVALID_USAGE_OF_STAR_OR_REGEX", format!("`{name}` does not take `*`"), span);
+                }
+                FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => {
+                    return fail(
+                        "NAMED_PARAMETERS_NOT_SUPPORTED",
+                        format!("`{name}` does not take arguments by name"),
+                        span,
+                    );
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn bind_struct(&mut self, f: &'a sql::Function, span: Span, env: &Env<'_>) -> Fallible<Expr> {
+        let mut items = vec![];
+        for e in self.argument_asts("struct", f, span)? {
+            items.push(match e {
+                sql::Expr::Named { expr, name } => (Some(name.value.clone()), self.bind_expr(expr, env)?),
+                other => (implicit_name(other), self.bind_expr(other, env)?),
+            });
+        }
+        Ok(struct_of(items).at(origin_at(span)))
+    }
+
+    fn bind_higher_order(&mut self, name: &str, asts: &[&'a sql::Expr], span: Span, env: &Env<'_>) -> Fallible<Expr> {
+        let mut args: Vec<Option<Expr>> = vec![];
+        for ast in asts {
+            args.push(match ast {
+                sql::Expr::Lambda(_) => None,
+                other => Some(self.bind_expr(other, env)?),
+            });
+        }
+        let mut types: Vec<Option<DataType>> = args.iter().map(|a| a.as_ref().map(|a| a.data_type.clone())).collect();
+        for (i, ast) in asts.iter().enumerate() {
+            let sql::Expr::Lambda(lambda) = ast else { continue };
+            let names: Vec<&sql::Ident> = match &lambda.params {
+                sql::OneOrManyWithParens::One(p) => vec![&p.name],
+                sql::OneOrManyWithParens::Many(ps) => ps.iter().map(|p| &p.name).collect(),
+            };
+            let params = match ssql_stdlib::lambda_param_types(name, &types, i, names.len()) {
+                Ok(params) => params,
+                Err(e) => return Err(resolve_error(e, &[], span)),
+            };
+            let params: Vec<LambdaParam> = names
+                .iter()
+                .zip(params)
+                .map(|(name, (data_type, nullable))| LambdaParam {
+                    id: self.new_lambda_id(),
+                    name: name.value.clone(),
+                    data_type,
+                    nullable,
+                })
+                .collect();
+            let frame = LambdaFrame { params: params.clone(), outer: env.lambda };
+            let inner = Env { lambda: Some(&frame), aggs: None, analytics: None, ..*env };
+            let body = self.bind_expr(&lambda.body, &inner)?;
+            types[i] = Some(body.data_type.clone());
+            let (data_type, nullable) = (body.data_type.clone(), body.nullable);
+            let kind = ExprKind::Lambda { params, body: Box::new(body) };
+            args[i] = Some(Expr { kind, data_type, nullable, origin: origin_at(span) });
+        }
+        let args: Vec<Expr> = args.into_iter().flatten().collect();
+        let types: Vec<ArgType> = args.iter().map(arg_type).collect();
+        match ssql_stdlib::resolve_scalar(name, &types) {
+            Ok(resolved) => Ok(resolved_call(resolved, args, span)),
+            Err(e) => Err(resolve_error(e, &args, span)),
+        }
+    }
+
+    /// A call of a SQL function: its body over the arguments.
+    fn inline(&mut self, function: &'a SqlFunction, f: &'a sql::Function, span: Span, env: &Env<'_>) -> Fallible<Expr> {
+        let mut given: Vec<Option<Expr>> = vec![None; function.params.len()];
+        for (i, arg) in arguments(f).iter().enumerate() {
+            let (slot, e) = match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => (Some(i), e),
+                FunctionArg::Named { name, arg: FunctionArgExpr::Expr(e), .. } => {
+                    let slot = function.params.iter().position(|(p, ..)| p.eq_ignore_ascii_case(&name.value));
+                    if slot.is_none() {
+                        return fail(
+                            "UNRECOGNIZED_PARAMETER_NAME",
+                            format!("`{}` has no parameter `{}`", function.name, name.value),
+                            span,
+                        );
+                    }
+                    (slot, e)
+                }
+                _ => return self.not_in_dialect("this argument", span),
+            };
+            match slot.and_then(|s| given.get_mut(s)) {
+                Some(place) => *place = Some(self.bind_expr(e, env)?),
+                None => return self.wrong_count(function, arguments(f).len(), span),
+            }
+        }
+        if self.depth >= super::MAX_DEPTH {
+            return fail("RECURSIVE_FUNCTION", format!("`{}` calls itself", function.name), span);
+        }
+        self.depth += 1;
+        let result = self.inline_body(function, given, f, span);
+        self.depth -= 1;
+        result
+    }
+
+    fn inline_body(
+        &mut self,
+        function: &'a SqlFunction,
+        given: Vec<Option<Expr>>,
+        f: &'a sql::Function,
+        span: Span,
+    ) -> Fallible<Expr> {
+        let what = format!("the function `{}`", function.name);
+        let mut params = vec![];
+        for ((name, data_type, default), value) in function.params.iter().zip(given) {
+            let value = match (value, default) {
+                (Some(value), _) => value,
+                (None, Some(default)) => {
+                    self.inside(span, &default.clauses, &what, |b| b.bind_constant(&default.sql))?
+                }
+                (None, None) => return self.wrong_count(function, arguments(f).len(), span),
+            };
+            if !same_or_castable(&value.data_type, data_type) {
+                return fail(
+                    "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+                    format!("`{}` takes {data_type} as `{name}`, not {}", function.name, value.data_type),
+                    span,
+                );
+            }
+            params.push((name.clone(), cast(value, data_type, CastMode::Ansi)));
+        }
+        let scope = Scope::default();
+        let body = self.inside(span, &function.body.clauses, &what, |b| {
+            let env = Env { params: &params, ..Env::new(&scope, Clause::Other) };
+            b.bind_expr(&function.body.sql, &env)
+        })?;
+        match &function.returns {
+            Some(t) => self.explicit_cast(body, t, CastMode::Ansi, span),
+            None => Ok(body),
+        }
+    }
+
+    fn wrong_count<T>(&self, function: &SqlFunction, n: usize, span: Span) -> Fallible<T> {
+        let message = format!("`{}` takes {} arguments, not {n}", function.name, function.params.len());
+        fail("WRONG_NUM_ARGS.WITHOUT_SUGGESTION", message, span)
+    }
+
+    fn unknown_function(&self, name: &str, span: Span) -> Box<Diagnostic> {
+        let windows = ["tumble", "hop", "session", "window", "session_window"];
+        let mut known: Vec<&str> = ssql_stdlib::function_names().chain(CONDITIONAL).chain(windows).collect();
+        known.extend(self.catalog.functions().map(|f| f.name.as_str()));
+        let d = Diagnostic::error("UNRESOLVED_ROUTINE", format!("there is no function `{name}`")).at(span);
+        Box::new(match suggest(name, known) {
+            Some(near) => d.with_help(format!("Did you mean `{near}`?")),
+            None => d.with_help("SHOW FUNCTIONS lists them; CREATE FUNCTION makes a new one."),
+        })
+    }
+
+    fn misplaced_generator(&self, name: &str, span: Span, env: &Env<'_>) -> Fallible<Expr> {
+        let condition = match env.clause {
+            Clause::Select => "UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS",
+            _ => "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
+        };
+        fail_help(
+            condition,
+            format!("`{name}` makes rows and can only be an item of SELECT or stand in LATERAL VIEW"),
+            span,
+            format!("Write FROM ... LATERAL VIEW {name}(...) t AS c and use `c`."),
+        )
+    }
+}
+
+fn pop(args: &mut Vec<Expr>) -> Expr {
+    args.pop().expect("the number of arguments has been checked")
+}
+
+fn same_or_castable(from: &DataType, to: &DataType) -> bool {
+    super::same_type(from, to) || ssql_stdlib::can_store_assign(from, to)
+}
+
+/// The lower-case name of a call.
+pub(super) fn function_name(f: &sql::Function) -> String {
+    f.name
+        .0
+        .iter()
+        .filter_map(|p| match p {
+            sql::ObjectNamePart::Identifier(i) => Some(i.value.to_ascii_lowercase()),
+            sql::ObjectNamePart::Function(_) => None,
+        })
+        .collect::<Vec<_>>()
+        .join(".")
+}
+
+/// The arguments between the parentheses.
+pub(super) fn arguments(f: &sql::Function) -> &[FunctionArg] {
+    match &f.args {
+        FunctionArguments::List(list) => &list.args,
+        FunctionArguments::None | FunctionArguments::Subquery(_) => &[],
+    }
+}
+
+fn has_aggregate_syntax(f: &sql::Function) -> bool {
+    let distinct = matches!(&f.args, FunctionArguments::List(l) if l.duplicate_treatment.is_some());
+    distinct || f.filter.is_some() || !f.within_group.is_empty() || f.null_treatment.is_some()
+}

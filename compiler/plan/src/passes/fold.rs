@@ -1,0 +1,63 @@
+//! Constant folding: what reads no column and gives the same each time becomes a literal. An expression that fails is
+//! left as it is, so that its error is raised where (and only if) the row needs it.
+
+use ssql_ir::{Expr, ExprKind};
+use ssql_stdlib::EvalContext;
+
+use crate::catalog::Catalog;
+use crate::logical::{Plan, Query};
+
+pub(crate) fn run(query: &mut Query, catalog: &Catalog) {
+    let context = context(catalog);
+    fold_plan(&mut query.plan, &context);
+    for (plan, _) in &mut query.subqueries {
+        fold_plan(plan, &context);
+    }
+}
+
+fn fold_plan(plan: &mut Plan, context: &EvalContext) {
+    plan.expressions_mut(&mut |e| fold_in(e, context));
+    for input in &mut plan.inputs {
+        fold_plan(input, context);
+    }
+}
+
+fn context(catalog: &Catalog) -> EvalContext {
+    let mut context = EvalContext::default();
+    context.time_zone = catalog.settings.time_zone();
+    context
+}
+
+/// The expression with its constant parts computed.
+pub(crate) fn fold(mut e: Expr, catalog: &Catalog) -> Expr {
+    fold_in(&mut e, &context(catalog));
+    e
+}
+
+fn fold_in(e: &mut Expr, context: &EvalContext) {
+    if matches!(e.kind, ExprKind::Literal(_)) {
+        return;
+    }
+    if is_constant(e)
+        && let Some(literal) = ssql_stdlib::fold_constant(e, context)
+    {
+        e.nullable = literal == ssql_ir::Literal::Null;
+        e.kind = ExprKind::Literal(literal);
+        return;
+    }
+    for child in e.children_mut() {
+        fold_in(child, context);
+    }
+}
+
+fn is_constant(e: &Expr) -> bool {
+    let mut constant = true;
+    e.walk(&mut |x| match &x.kind {
+        ExprKind::Column(_) | ExprKind::LambdaVariable(_) | ExprKind::ScalarSubquery(_) | ExprKind::Lambda { .. } => {
+            constant = false;
+        }
+        ExprKind::Call { function, .. } if !ssql_stdlib::is_deterministic(function) => constant = false,
+        _ => {}
+    });
+    constant
+}
