@@ -62,13 +62,15 @@ impl EvalError {
             .with_help("use `try_mod` to get NULL where the divisor is 0")
     }
 
-    /// A result that does not fit its type. TINYINT and SMALLINT have a condition of their own, as in Spark.
+    /// A result that does not fit its type; `instead` is the function that gives NULL, or empty. Binary operations on
+    /// TINYINT and SMALLINT have a condition of their own, as in Spark.
     pub fn overflow(what: &str, data_type: &DataType, instead: &str) -> EvalError {
         let condition = match data_type {
-            DataType::Int8 | DataType::Int16 => "BINARY_ARITHMETIC_OVERFLOW",
-            DataType::DayTimeInterval | DataType::YearMonthInterval => {
+            DataType::Int8 | DataType::Int16 if !instead.is_empty() => "BINARY_ARITHMETIC_OVERFLOW",
+            DataType::DayTimeInterval | DataType::YearMonthInterval if instead.is_empty() => {
                 "INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION"
             }
+            DataType::DayTimeInterval | DataType::YearMonthInterval => "INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION",
             _ => "ARITHMETIC_OVERFLOW",
         };
         let error = EvalError::new(condition, format!("{what} does not fit {data_type}."));

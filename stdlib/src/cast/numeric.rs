@@ -12,7 +12,7 @@ use crate::arrow::arrow_type;
 use crate::call::EvalResult;
 use crate::error::EvalError;
 use crate::functions::decimal::{power_of_ten, print, to_precision};
-use crate::text::{BadDecimal, parse_decimal, write_double};
+use crate::text::{parse_decimal, write_double};
 
 pub(super) fn cast(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
     match job.from {
@@ -153,7 +153,7 @@ where
                 write_double(v, &mut text);
                 match parse_decimal(&text, *p, *s) {
                     Ok(d) => Ok(Some(d)),
-                    Err(BadDecimal::OutOfRange | BadDecimal::Malformed) => Err(EvalError::decimal_range(&text, *p, *s)),
+                    Err(_) => Err(EvalError::decimal_range(&text, *p, *s)),
                 }
             })
         }

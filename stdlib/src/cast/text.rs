@@ -59,6 +59,10 @@ pub(super) fn from_string(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
         T::Decimal(p, s) => job.rows::<Decimal128Type>(a, |r| {
             parse_decimal(a.value(r), *p, *s).map_err(|e| match e {
                 BadDecimal::Malformed => bad(r),
+                BadDecimal::Unsupported => EvalError::new(
+                    "NUMERIC_OUT_OF_SUPPORTED_RANGE",
+                    format!("The value {} has more than 38 digits before the point.", trim(a.value(r))),
+                ),
                 BadDecimal::OutOfRange => EvalError::decimal_range(trim(a.value(r)), *p, *s),
             })
         }),

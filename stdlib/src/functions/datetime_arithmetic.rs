@@ -263,8 +263,13 @@ pub fn binary(c: &Call<'_>, op: Op, tried: bool) -> EvalResult {
                     c.primitive::<Date32Type>(|r| fail(add_months(x.get(r).into(), sign * i64::from(m.get(r)))))
                 }
                 T::DayTimeInterval => {
+                    // A day-time interval moves points in time: the result lies where a TIMESTAMP can be.
                     let m = c.day_time(d);
-                    c.primitive::<Date32Type>(|r| fail(i64::from(x.get(r)) + sign * (m.get(r) / MICROS_PER_DAY)))
+                    let reach = i64::MAX / MICROS_PER_DAY;
+                    c.primitive::<Date32Type>(|r| {
+                        let days = i64::from(x.get(r)) + sign * (m.get(r) / MICROS_PER_DAY);
+                        fail(if days.abs() <= reach { days } else { i64::MAX })
+                    })
                 }
                 _ => {
                     let n = days_of(c, d)?;

@@ -14,6 +14,8 @@ fn integers_overflow_with_an_error() {
     assert_eq!(eval("*", &[bigint(i64::MAX), int(2)]), "!ARITHMETIC_OVERFLOW");
     assert_eq!(eval("negative", &[bigint(i64::MIN)]), "!ARITHMETIC_OVERFLOW");
     assert_eq!(eval("abs", &[int(i32::MIN)]), "!ARITHMETIC_OVERFLOW");
+    assert_eq!(eval("negative", &[tinyint(-128)]), "!ARITHMETIC_OVERFLOW");
+    assert_eq!(eval("%", &[bigint(i64::MIN), int(-1)]), "0");
     assert_eq!(eval("div", &[bigint(i64::MIN), int(-1)]), "!ARITHMETIC_OVERFLOW");
     assert_eq!(eval("negative", &[int(i32::MAX)]), "-2147483647");
     assert_eq!(eval("+", &[int(i32::MAX), bigint(1)]), "2147483648");
@@ -66,6 +68,9 @@ fn division_and_remainders() {
     assert_eq!(type_of("/", &[decimal("7.5"), int(2)]), "DECIMAL(7,6)");
     assert_eq!(type_of("%", &[decimal("7.5"), int(2)]), "DECIMAL(2,1)");
     assert_eq!(eval("/", &[decimal("1.5"), decimal("0.0")]), "!DIVIDE_BY_ZERO");
+    assert_eq!(eval("%", &[int(1), decimal("0.0")]), "!REMAINDER_BY_ZERO");
+    assert_eq!(eval("div", &[int(7), decimal("0.0")]), "!DIVIDE_BY_ZERO");
+    assert_eq!(eval("try_divide", &[decimal("1.5"), int(0)]), "NULL");
 }
 
 #[test]

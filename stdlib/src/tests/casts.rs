@@ -190,6 +190,15 @@ fn edges() {
         assert_eq!(to(str(bad), "double"), "!CAST_INVALID_INPUT", "{bad}");
     }
     assert_eq!(to(str("+.5"), "double"), "0.5");
+    assert_eq!(to(str("1e400"), "double"), "Infinity");
+    assert_eq!(to(str("1e-400"), "double"), "0.0");
+    assert_eq!(to(str(" NaN "), "double"), "NaN");
+    assert_eq!(to(str("1e400"), "decimal(10,2)"), "!NUMERIC_OUT_OF_SUPPORTED_RANGE");
+    assert_eq!(to(decimal("0.5"), "decimal(1,0)"), "1");
+    assert_eq!(to(decimal("-0.5"), "decimal(1,0)"), "-1");
+    assert_eq!(to(decimal("9.5"), "decimal(1,0)"), "!NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION");
+    assert_eq!(to(str("1 "), "tinyint"), "1");
+    assert_eq!(to(str("1_000"), "int"), "!CAST_INVALID_INPUT");
     assert_eq!(to(str("5."), "decimal(5,1)"), "5.0");
     assert_eq!(to(str("- 5"), "int"), "!CAST_INVALID_INPUT");
     assert_eq!(to(str("T12:00"), "timestamp"), "1970-01-01 12:00:00");

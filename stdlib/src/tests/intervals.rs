@@ -76,7 +76,9 @@ fn intervals_add_and_scale() {
     assert_eq!(eval("+", &[months(1), seconds(1)]), "!DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE");
     assert_eq!(eval("div", &[hours(25), hours(2)]), "12");
     let days = seconds(106_751_991 * 86_400);
-    assert_eq!(eval("+", &[days.clone(), days]), "!INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION");
+    assert_eq!(eval("+", &[days.clone(), days]), "!INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION");
+    assert_eq!(eval("negative", &[months(i32::MIN.into())]), "!INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION");
+    assert_eq!(eval("+", &[date("9999-12-31"), seconds(106_751_991 * 86_400)]), "!ARITHMETIC_OVERFLOW");
     assert_eq!(eval("=", &[seconds(3600), hours(1)]), "true");
 }
 

@@ -176,6 +176,8 @@ pub enum BadDecimal {
     Malformed,
     /// It is a number with too many digits before the point.
     OutOfRange,
+    /// It has more than 38 digits before the point: no DECIMAL holds it.
+    Unsupported,
 }
 
 /// Reads a DECIMAL: blanks around, exponent form; digits beyond the scale are rounded half up. The unscaled value.
@@ -206,6 +208,12 @@ pub fn parse_decimal(s: &str, precision: u8, scale: u8) -> Result<i128, BadDecim
         }
     };
     let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|b| b - b'0').collect();
+    let significant = digits.len() - digits.iter().take_while(|d| **d == 0).count();
+    if significant > 0
+        && significant as i64 - fraction.len() as i64 + exponent > i64::from(crate::coercion::MAX_PRECISION)
+    {
+        return Err(BadDecimal::Unsupported);
+    }
     // How many of the digits stand before the result's last place.
     let keep = whole.len() as i64 + exponent + i64::from(scale);
     let mut value: i128 = 0;
@@ -285,6 +293,8 @@ mod tests {
         assert_eq!(parse_decimal("1E-9", 20, 10), Ok(10));
         assert_eq!(parse_decimal("12.x", 4, 1), Err(BadDecimal::Malformed));
         assert_eq!(parse_decimal("99999999999", 4, 1), Err(BadDecimal::OutOfRange));
+        assert_eq!(parse_decimal("1e400", 10, 2), Err(BadDecimal::Unsupported));
+        assert_eq!(parse_decimal("1e-400", 10, 2), Ok(0));
         assert_eq!(parse_decimal("", 4, 1), Err(BadDecimal::Malformed));
         assert_eq!(parse_decimal(".", 4, 1), Err(BadDecimal::Malformed));
         assert_eq!(parse_decimal("0e999999999999", 4, 1), Ok(0));
