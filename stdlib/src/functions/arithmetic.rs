@@ -136,8 +136,8 @@ fn wrong_type(c: &TypeCall<'_>, required: &str, actual: &T) -> ResolveError {
     )
 }
 
-/// Types both operands of a numeric operation. `Ok(None)`: both are DECIMAL now (as (precision, scale) pairs in the
-/// vector), whose result type each operation computes itself.
+/// Types both operands of a numeric operation: one type for both, or two DECIMALs, whose result type each operation
+/// computes itself.
 fn numeric_operands(c: &TypeCall<'_>) -> Result<(T, T), ResolveError> {
     let (a, b) = (c.ty(0), c.ty(1));
     // A string beside a number becomes a number; two strings do not.

@@ -3,6 +3,7 @@
 mod aggregates;
 mod arithmetic;
 mod casts;
+mod catalogue;
 mod comparisons;
 mod intervals;
 mod lazy;
