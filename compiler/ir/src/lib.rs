@@ -7,7 +7,10 @@
 pub mod connector;
 pub mod expr;
 pub mod op;
+pub mod parse;
+pub mod print;
 pub mod types;
+pub mod verify;
 
 pub use connector::{ConnectorDesc, LocationRule, OptionDesc, OptionKind, OptionScope, SchemaRule, SinkDesc};
 pub use expr::{CastMode, Expr, ExprKind, LambdaParam, Literal, Origin, Symbol};
