@@ -177,7 +177,7 @@ fn intervals() {
 
 #[test]
 fn edges() {
-    assert_eq!(to(double(9.223372036854775807e18), "bigint"), "9223372036854775807");
+    assert_eq!(to(double(9.223372036854776e18), "bigint"), "9223372036854775807");
     assert_eq!(to(double(f64::NAN), "decimal(5,1)"), "NULL");
     assert_eq!(to(double(f64::INFINITY), "timestamp"), "!CAST_INVALID_INPUT");
     assert_eq!(to(double(1e30), "timestamp"), "!CAST_OVERFLOW");
