@@ -1,7 +1,7 @@
 //! Operations and functions of the language: signatures, typing, reference evaluation on Arrow arrays.
 //!
 //! Two halves. *Typing* ([`resolve`], [`coercion`]) turns a name and argument types into an overload, the casts of its
-//! arguments and a result type. *Evaluation* ([`eval`], [`cast`], [`aggregate`]) computes IR expressions over whole
+//! arguments and a result type. *Evaluation* ([`eval`], [`cast`], [`mod@aggregate`]) computes IR expressions over whole
 //! Arrow arrays; generated code is held to its results. Both read one catalogue ([`functions`]), where an entry is all
 //! that is known of a function. [`text`] prints and reads values.
 //!
