@@ -5,7 +5,7 @@
 //! part. What an aggregate has already taken of the row in which a later one fails stays, as an error ends the batch
 //! and its state with it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use ssql_stdlib::aggregate::layout::{COUNT, SEEN, VALUE};
 
 use crate::JitError;
 use crate::emit::{Emitter, Val, input, shared};
-use crate::map::{imports, leave_with_error};
+use crate::map::{imports, leave_with_error, nullable_columns};
 use crate::module::{Code, ModuleBuilder};
 use crate::node::{CompareOp, Ty};
 
@@ -28,7 +28,7 @@ const WORD: usize = 8;
 /// Rows per call of the loop while the table is large: the slots and state rows of the next ones are fetched between.
 const BLOCK: usize = 64;
 /// From this many slots on, a table is taken to be outside the near caches.
-const LARGE: u64 = 1 << 14;
+const LARGE: u64 = 1 << 13;
 
 /// Compiles the probe and update of a table with this layout, for keys and aggregates over columns of `input`. `None`:
 /// the key is not among what generated code can compare, or none of the aggregates is among what it can update.
@@ -66,12 +66,16 @@ pub fn compile_aggregate(
         return Ok(None);
     }
     let mut module = ModuleBuilder::new()?;
-    define(&mut module, "aggregate_nullable", &plan, true)?;
-    define(&mut module, "aggregate_valid", &plan, false)?;
+    let columns = plan.columns();
+    let nullable = nullable_columns(columns.iter().copied(), input);
+    define(&mut module, "aggregate_valid", &plan, &columns.iter().map(|&c| (c, false)).collect())?;
+    if nullable.values().any(|&n| n) {
+        define(&mut module, "aggregate_nullable", &plan, &nullable)?;
+    }
     Ok(Some(Arc::new(CompiledAggregate {
         code: module.finish()?,
         computed,
-        columns: plan.columns().into_iter().collect(),
+        columns: nullable.into_iter().filter_map(|(c, nullable)| nullable.then_some(c)).collect(),
         row_size: layout.size,
     })))
 }
@@ -81,12 +85,13 @@ pub fn compile_aggregate(
 pub struct CompiledAggregate {
     code: Code,
     computed: Vec<usize>,
+    /// Columns it reads that may have NULLs.
     columns: Vec<u32>,
     row_size: usize,
 }
 
 impl CompiledAggregate {
-    /// The kernel as it was handed to Cranelift: first for batches with NULLs, then for those without.
+    /// The kernel as it was handed to Cranelift: first for batches without NULLs, then for those with.
     pub fn clif_text(&self) -> String {
         self.code.clif()
     }
@@ -136,8 +141,8 @@ impl AggregateKernel for CompiledAggregate {
         first: usize,
         rows: usize,
     ) -> Result<AggregateRun, KernelError> {
-        let valid = self.columns.iter().all(|&c| columns[c as usize].validity.is_null());
-        let entry = self.code.entry(usize::from(valid));
+        let nulls = self.columns.iter().any(|&c| !columns[c as usize].validity.is_null());
+        let entry = self.code.entry(usize::from(nulls));
         let large = ctx.mask >= LARGE;
         let mut at = first;
         while at < rows {
@@ -239,7 +244,7 @@ impl Plan {
 }
 
 /// Builds and compiles one version of the loop.
-fn define(module: &mut ModuleBuilder, name: &str, plan: &Plan, nullable: bool) -> Result<(), JitError> {
+fn define(module: &mut ModuleBuilder, name: &str, plan: &Plan, columns: &BTreeMap<u32, bool>) -> Result<(), JitError> {
     let mut function = module.function();
     let imports = imports(module, &mut function, std::iter::empty())?;
     let config = module.frontend_config();
@@ -253,7 +258,7 @@ fn define(module: &mut ModuleBuilder, name: &str, plan: &Plan, nullable: bool) -
     b.append_block_param(error, types::I32);
     b.set_cold_block(error);
 
-    let mut e = Emitter::new(&mut b, views, plan.columns(), nullable, imports, error);
+    let mut e = Emitter::new(&mut b, views, columns, imports, error);
     let mut field = |offset: usize| e.load(types::I64, input(), ctx, offset);
     let hashes = field(offset_of!(AggregateCtx, hashes));
     let table = Table {

@@ -6,7 +6,8 @@
 //! (`map`, `aggregate`); the module is compiled and made callable (`module`). What cannot be lowered is the
 //! interpreter's, which computes everything that is computed here and is the oracle for it in the tests.
 //!
-//! Each kernel is compiled twice: for batches that have no NULL in the columns it reads, and for all others. Generated
+//! Each kernel is compiled for batches that have no NULL in the columns it reads and, if those may have some, once more
+//! for such batches. Generated
 //! code calls nothing but the functions in `intrinsics`. This crate opens no files and knows no operators, batches or
 //! Arrow arrays: columns come in as [`ssql_abi::ColumnView`]s.
 

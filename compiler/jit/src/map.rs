@@ -1,10 +1,10 @@
 //! The fused filter and projection kernel.
 //!
 //! One pass over the rows: the predicate, then for a row that passes all computed columns, written densely behind one
-//! another. Where the columns are cheap and cannot fail they are written for every row and the write position moves only
-//! past those that pass, which leaves no branch to guess.
+//! another. Where the columns are cheap they are written for every row and the write position moves only past those that
+//! pass, which leaves no branch to guess.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 use std::sync::Arc;
 
@@ -52,19 +52,26 @@ pub fn compile_map(
     }
     let plan = Plan { predicate, outputs };
     let columns = plan.columns();
-    debug_assert!(columns.iter().all(|&c| (c as usize) < input.len()), "columns of the input");
+    let nullable = nullable_columns(columns.iter().copied(), input);
     let mut module = ModuleBuilder::new()?;
-    let nullable = define(&mut module, "map_nullable", &plan, true)?;
-    let valid = define(&mut module, "map_valid", &plan, false)?;
+    let mut nulls = vec![define(&mut module, "map_valid", &plan, &columns.iter().map(|&c| (c, false)).collect())?];
+    if nullable.values().any(|&n| n) {
+        nulls.push(define(&mut module, "map_nullable", &plan, &nullable)?);
+    }
     Ok(Some(Arc::new(CompiledMap {
         code: module.finish()?,
         computed,
         widths: plan.outputs.iter().map(|n| n.ty.width()).collect(),
-        nulls: [nullable, valid],
+        nulls,
         filters: plan.predicate.is_some(),
-        columns: columns.into_iter().collect(),
+        columns: nullable.into_iter().filter_map(|(c, nullable)| nullable.then_some(c)).collect(),
         sites: lowering.sites,
     })))
+}
+
+/// These columns with whether they may have NULLs.
+pub(crate) fn nullable_columns(columns: impl Iterator<Item = u32>, input: &Schema) -> BTreeMap<u32, bool> {
+    columns.map(|c| (c, input.fields.get(c as usize).is_none_or(|f| f.nullable))).collect()
 }
 
 /// A compiled filter and projection.
@@ -73,15 +80,16 @@ pub struct CompiledMap {
     code: Code,
     computed: Vec<usize>,
     widths: Vec<usize>,
-    /// For the entry with NULL checks and the one without: which outputs can be NULL.
-    nulls: [Vec<bool>; 2],
+    /// For the entry without NULL checks and (if there is one) the one with: which outputs can be NULL.
+    nulls: Vec<Vec<bool>>,
     filters: bool,
+    /// Columns it reads that may have NULLs.
     columns: Vec<u32>,
     sites: Vec<Origin>,
 }
 
 impl CompiledMap {
-    /// The kernel as it was handed to Cranelift: first for batches with NULLs, then for those without.
+    /// The kernel as it was handed to Cranelift: first for batches without NULLs, then for those with.
     pub fn clif_text(&self) -> String {
         self.code.clif()
     }
@@ -105,8 +113,8 @@ impl MapKernel for CompiledMap {
     }
 
     unsafe fn run(&self, columns: &[ColumnView], rows: usize) -> Result<MapOutput, KernelError> {
-        let valid = self.columns.iter().all(|&c| columns[c as usize].validity.is_null());
-        let version = usize::from(valid);
+        let nulls = self.columns.iter().any(|&c| !columns[c as usize].validity.is_null());
+        let version = usize::from(nulls);
         let mut selection: Option<Vec<u32>> = self.filters.then(|| Vec::with_capacity(rows));
         let mut outputs: Vec<OutputColumn> = self
             .widths
@@ -152,6 +160,9 @@ impl MapKernel for CompiledMap {
         Ok(MapOutput { selection, columns: outputs })
     }
 }
+
+/// Columns this much work or less are computed for rows that do not pass, too.
+const BRANCHLESS_COST: u32 = 24;
 
 struct Plan {
     predicate: Option<Node>,
@@ -214,7 +225,12 @@ fn collect_literals(node: &Node, literals: &mut BTreeSet<String>) {
 }
 
 /// Builds and compiles one version of the loop; tells which outputs can be NULL in it.
-fn define(module: &mut ModuleBuilder, name: &str, plan: &Plan, nullable: bool) -> Result<Vec<bool>, JitError> {
+fn define(
+    module: &mut ModuleBuilder,
+    name: &str,
+    plan: &Plan,
+    columns: &BTreeMap<u32, bool>,
+) -> Result<Vec<bool>, JitError> {
     let mut function = module.function();
     let imports = imports(module, &mut function, plan.nodes())?;
     let config = module.frontend_config();
@@ -232,7 +248,7 @@ fn define(module: &mut ModuleBuilder, name: &str, plan: &Plan, nullable: bool) -
     b.append_block_param(done, types::I64);
     b.set_cold_block(error);
 
-    let mut e = Emitter::new(&mut b, views, plan.columns(), nullable, imports, error);
+    let mut e = Emitter::new(&mut b, views, columns, imports, error);
     let selection = e.load(types::I64, input(), ctx, offset_of!(MapCtx, selection));
     let start = e.load(types::I64, shared(), ctx, offset_of!(MapCtx, n_selected));
     let outputs = e.load(types::I64, input(), ctx, offset_of!(MapCtx, outputs));
@@ -261,7 +277,7 @@ fn define(module: &mut ModuleBuilder, name: &str, plan: &Plan, nullable: bool) -
         }
         Some(predicate) => {
             let passes = e.emit(predicate).v;
-            let branchless = plan.outputs.iter().all(Node::eager);
+            let branchless = plan.outputs.iter().map(Node::cost).sum::<u32>() <= BRANCHLESS_COST;
             if !branchless {
                 let then = e.block(&[]);
                 e.b.ins().brif(passes, then, &[], latch, &[at.into()]);
@@ -270,7 +286,11 @@ fn define(module: &mut ModuleBuilder, name: &str, plan: &Plan, nullable: bool) -
             let place = e.element(selection, at, 4);
             let short_row = e.b.ins().ireduce(types::I32, row);
             e.b.ins().store(shared(), short_row, place, 0);
-            write_outputs(&mut e, plan, &places, at, &mut nulls);
+            if branchless {
+                e.when(passes, |e| write_outputs(e, plan, &places, at, &mut nulls));
+            } else {
+                write_outputs(&mut e, plan, &places, at, &mut nulls);
+            }
             let step = if branchless { e.b.ins().uextend(types::I64, passes) } else { one };
             let next = e.add(at, step);
             e.jump(latch, &[next]);

@@ -177,9 +177,9 @@ pub(crate) enum Text {
     Literal(String),
 }
 
-/// An expression this much work or less is computed whether it is needed or not, if it cannot fail: a branch that is
-/// guessed wrong costs as much.
-const EAGER_COST: u32 = 12;
+/// An expression this much work or less is computed whether it is needed or not: a branch that is guessed wrong costs as
+/// much.
+const EAGER_COST: u32 = 16;
 
 impl Node {
     pub(crate) fn children(&self) -> Vec<&Node> {
@@ -206,23 +206,6 @@ impl Node {
         }
     }
 
-    /// Whether this node itself, apart from its children, can raise an error.
-    fn fails(&self) -> bool {
-        match &self.op {
-            NodeOp::Unary(UnaryOp::Negative | UnaryOp::Abs, ..) => !self.ty.is_float(),
-            NodeOp::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, ..) => !self.ty.is_float(),
-            NodeOp::Binary(BinaryOp::Divide | BinaryOp::IntDivide | BinaryOp::Remainder, ..) => true,
-            NodeOp::Cast { tries, .. } => !tries,
-            NodeOp::WindowStart { .. } => true,
-            _ => false,
-        }
-    }
-
-    /// Whether it can raise an error.
-    pub(crate) fn fallible(&self) -> bool {
-        self.fails() || self.children().iter().any(|c| c.fallible())
-    }
-
     /// A rough number of instructions.
     pub(crate) fn cost(&self) -> u32 {
         let own = match &self.op {
@@ -236,9 +219,9 @@ impl Node {
         own + self.children().iter().map(|c| c.cost()).sum::<u32>()
     }
 
-    /// Whether computing it where it is not needed is harmless and cheap.
+    /// Whether computing it where it is not needed is cheap.
     pub(crate) fn eager(&self) -> bool {
-        !self.fallible() && self.cost() <= EAGER_COST
+        self.cost() <= EAGER_COST
     }
 
     /// Calls `visit` with each column it reads.

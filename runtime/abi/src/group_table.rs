@@ -211,15 +211,15 @@ impl GroupTable {
         self.probe(hash).ok()
     }
 
-    /// Finds or inserts the keys of rows `range` of `other`, a table of the same key kinds, and appends each one's
-    /// group here to `groups`. Aggregate states are not touched: merging them is the aggregates' part.
-    pub fn merge_keys(&mut self, other: &GroupTable, range: Range<u32>, groups: &mut Vec<u32>) {
+    /// Finds or inserts the keys of these rows of `other`, a table of the same key kinds, and appends each one's group
+    /// here to `groups`. Aggregate states are not touched: merging them is the aggregates' part.
+    pub fn merge_keys(&mut self, other: &GroupTable, rows: &[u32], groups: &mut Vec<u32>) {
         assert_eq!(self.kinds, other.kinds, "tables of the same keys");
-        groups.reserve(range.len());
+        groups.reserve(rows.len());
         let ahead = self.memory_bytes() >= PREFETCH_FROM_BYTES;
-        for row in range {
-            if ahead && (row as usize) + PREFETCH_ROWS < other.len() {
-                self.prefetch_slot(other.hash(row + PREFETCH_ROWS as u32));
+        for (i, &row) in rows.iter().enumerate() {
+            if ahead && let Some(&next) = rows.get(i + PREFETCH_ROWS) {
+                self.prefetch_slot(other.hash(next));
             }
             self.scratch.begin(self.key_words);
             let words = &other.rows[row as usize * other.row_words..];
@@ -486,9 +486,10 @@ impl GroupTable {
     }
 }
 
-/// The smallest index for that many rows: at most five eighths of the slots are taken.
+/// The smallest index for that many rows: at most half of the slots are taken, as each further probe is a branch that is
+/// hard to guess.
 fn slots_for(rows: usize) -> usize {
-    (rows * 8).div_ceil(5).next_power_of_two().max(MIN_SLOTS)
+    (rows * 2).next_power_of_two().max(MIN_SLOTS)
 }
 
 fn as_bytes(words: &[u64]) -> &[u8] {

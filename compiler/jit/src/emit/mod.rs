@@ -1,8 +1,9 @@
 //! Nodes to CLIF, one row at a time.
 //!
-//! A value is a register and, where it may be NULL, a flag beside it. What cannot fail and is cheap is computed without
-//! branches; only what SQL must not evaluate, or what is dear, stands behind one. An error leaves the loop through one
-//! cold block that takes the site and the status.
+//! A value is a register and, where it may be NULL, a flag beside it. What is cheap is computed without branches, needed
+//! or not; an error in it counts only where SQL evaluates it, which a flag says ([`Emitter::active`]). What is dear stands
+//! behind a branch. An error leaves the loop through one cold block that takes the site and the status; such branches are
+//! never taken in a healthy batch and so cost next to nothing.
 
 mod number;
 mod text;
@@ -55,6 +56,8 @@ pub(crate) struct Emitter<'a, 'f> {
     imports: Imports,
     /// Number of the row in hand, an i64.
     row: Option<Value>,
+    /// 1 where SQL evaluates what is being emitted; absent: always. Errors elsewhere are not errors.
+    active: Option<Value>,
     /// Takes (site, status), both i32.
     error: Block,
 }
@@ -70,24 +73,24 @@ pub(crate) fn shared() -> MemFlagsData {
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
-    /// Begins in the function's entry block: loads the pointers of these columns from the array of views at `views`.
+    /// Begins in the function's entry block: loads the pointers of these columns (each with whether it may have NULLs)
+    /// from the array of views at `views`.
     pub(crate) fn new(
         b: &'a mut FunctionBuilder<'f>,
         views: Value,
-        columns: impl IntoIterator<Item = u32>,
-        nullable: bool,
+        columns: &BTreeMap<u32, bool>,
         imports: Imports,
         error: Block,
     ) -> Emitter<'a, 'f> {
-        let mut emitter = Emitter { b, columns: BTreeMap::new(), imports, row: None, error };
+        let mut emitter = Emitter { b, columns: BTreeMap::new(), imports, row: None, active: None, error };
         // One set bit, which stands for the validity of columns that have none.
-        let valid = nullable.then(|| {
+        let valid = columns.values().any(|&nullable| nullable).then(|| {
             let slot = emitter.b.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3));
             let ones = emitter.b.ins().iconst(types::I64, -1);
             emitter.b.ins().stack_store(types::I64, ones, slot, 0);
             emitter.b.ins().stack_addr(types::I64, slot, 0)
         });
-        for c in columns {
+        for (&c, &nullable) in columns {
             let mut field = |offset: usize| {
                 let at = c as usize * size_of::<ColumnView>() + offset;
                 emitter.b.ins().load(types::I64, input(), views, at as i32)
@@ -97,7 +100,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             let buffers = field(offset_of!(ColumnView, buffers));
             let (bitmap, first) =
                 (field(offset_of!(ColumnView, validity)), field(offset_of!(ColumnView, validity_bit)));
-            let validity = valid.map(|valid| {
+            let validity = valid.filter(|_| nullable).map(|valid| {
                 let (zero, ones) = (emitter.int(types::I64, 0), emitter.int(types::I64, -1));
                 let absent = emitter.icmp(IntCC::Equal, bitmap, zero);
                 let mask = emitter.select(absent, zero, ones);
@@ -223,12 +226,26 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.b.switch_to_block(block);
     }
 
+    /// Whether an error in what is being emitted may be none.
+    fn conditional(&self) -> bool {
+        self.active.is_some()
+    }
+
+    /// Emits what SQL evaluates only where `condition` is 1.
+    pub(crate) fn when<T>(&mut self, condition: Value, emit: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.active;
+        self.active = Some(outer.map_or(condition, |outer| self.and(outer, condition)));
+        let result = emit(self);
+        self.active = outer;
+        result
+    }
+
     /// Leaves the loop with `status` where `failed` is 1 and the value is not NULL.
     pub(crate) fn guard(&mut self, failed: Value, null: Option<Value>, site: Site, status: Status) {
-        let failed = match null {
-            Some(null) => self.and_not(failed, null),
-            None => failed,
-        };
+        let mut failed = self.canonical(failed, null);
+        if let Some(active) = self.active {
+            failed = self.and(failed, active);
+        }
         let (site, status) = (self.int(types::I32, site.into()), self.int(types::I32, status as i64));
         let next = self.block(&[]);
         let args = [BlockArg::Value(site), BlockArg::Value(status)];
@@ -384,13 +401,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
     }
 
-    /// AND and OR. `decisive` is the left value (not NULL) that settles the result without the right side.
+    /// AND and OR. The right side is evaluated where the left (false for AND, true for OR) does not settle the result.
     fn and_or(&mut self, is_and: bool, a: &Node, b: &Node) -> Val {
         let a = self.emit(a);
-        if b.eager() {
-            let b = self.emit(b);
-            return self.and_or_values(is_and, a, b);
-        }
         let settled = if is_and {
             // False, not NULL.
             let maybe = a.null.map_or(a.v, |null| self.or(a.v, null));
@@ -398,6 +411,11 @@ impl<'a, 'f> Emitter<'a, 'f> {
         } else {
             a.v
         };
+        if b.eager() {
+            let open = self.not(settled);
+            let b = self.when(open, |e| e.emit(b));
+            return self.and_or_values(is_and, a, b);
+        }
         let (right, merge) = (self.block(&[]), self.block(&[types::I8, types::I8]));
         let (zero, settled_value) = (self.int(types::I8, 0), self.int(types::I8, i64::from(!is_and)));
         let args = [BlockArg::Value(settled_value), BlockArg::Value(zero)];
@@ -441,8 +459,16 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let null = Node { op: NodeOp::Null, ty };
         let otherwise = otherwise.unwrap_or(&null);
         if branches.iter().all(|(c, v)| c.eager() && v.eager()) && otherwise.eager() {
-            let values: Vec<(Value, Val)> = branches.iter().map(|(c, v)| (self.emit(c).v, self.emit(v))).collect();
-            let last = self.emit(otherwise);
+            // 1 where no branch has been taken yet.
+            let mut open = self.int(types::I8, 1);
+            let mut values = Vec::new();
+            for (condition, value) in branches {
+                let condition = self.when(open, |e| e.emit(condition)).v;
+                let taken = self.and(open, condition);
+                values.push((condition, self.when(taken, |e| e.emit(value))));
+                open = self.and_not(open, condition);
+            }
+            let last = self.when(open, |e| e.emit(otherwise));
             return values.into_iter().rev().fold(last, |rest, (c, value)| self.choose(c, value, rest));
         }
         let merge = self.block(&[ty.clif(), types::I8]);
@@ -483,7 +509,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             return first;
         }
         if rest.iter().all(Node::eager) {
-            let rest = self.coalesce(rest, ty);
+            let rest = self.when(null, |e| e.coalesce(rest, ty));
             let v = self.select(null, rest.v, first.v);
             return Val { v, null: rest.null.map(|rest| self.and(null, rest)) };
         }

@@ -74,9 +74,11 @@ impl Emitter<'_, '_> {
             replace = self.and(by_minus, is_least);
             self.guard(replace, null, site, Status::ArithmeticOverflow);
         }
-        // The machine traps on both, also in a row that is NULL: divide by 1 there.
-        let trapping =
-            if remainder || null.is_some() { self.or(by_zero, replace) } else { return self.b.ins().sdiv(a, b) };
+        if !remainder && null.is_none() && !self.conditional() {
+            return self.b.ins().sdiv(a, b);
+        }
+        // The machine traps on both, also in a row that is NULL or not evaluated: divide by 1 there.
+        let trapping = self.or(by_zero, replace);
         let b = self.select(trapping, one, b);
         if remainder { self.remainder(a, b, ty) } else { self.b.ins().sdiv(a, b) }
     }
