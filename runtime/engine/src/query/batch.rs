@@ -1,0 +1,39 @@
+//! Batch queries: one micro-batch over bounded inputs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use ssql_ir::Pipeline;
+use ssql_stdlib::EvalContext;
+
+use crate::error::Result;
+use crate::exec::{BatchInput, Executor, Tables};
+use crate::graph::Graph;
+use crate::query::RuntimeConfig;
+use crate::watermark::BatchWatermark;
+
+/// Instantiates a pipeline and its subqueries.
+pub fn executor(pipeline: &Pipeline, runtime: &RuntimeConfig) -> Result<Executor> {
+    let subqueries = pipeline.subqueries.iter().map(|p| executor(p, runtime)).collect::<Result<Vec<_>>>()?;
+    let graph = Graph::new(pipeline, &runtime.kernels, runtime.n_partitions)?;
+    Ok(Executor::new(graph, subqueries, Arc::clone(&runtime.pool)))
+}
+
+/// Runs a query over static relations and returns its rows, in order.
+pub fn run_batch(
+    pipeline: &Pipeline,
+    tables: &dyn Tables,
+    eval: EvalContext,
+    runtime: &RuntimeConfig,
+) -> Result<Vec<RecordBatch>> {
+    let parts: Mutex<Vec<(u32, Vec<RecordBatch>)>> = Mutex::new(Vec::new());
+    let input =
+        BatchInput { streams: Vec::new(), tables, eval, watermark: BatchWatermark::default(), changelog: false };
+    executor(pipeline, runtime)?.run(input, &|partition, rows| {
+        parts.lock().unwrap_or_else(PoisonError::into_inner).push((partition, rows));
+        Ok(())
+    })?;
+    let mut parts = parts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    parts.sort_by_key(|(partition, _)| *partition);
+    Ok(parts.into_iter().flat_map(|(_, rows)| rows).collect())
+}

@@ -1,0 +1,333 @@
+//! The handle of a running query: status, progress, stop, wait.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::connector::{Domain, ReadLimit};
+use crate::error::{EngineError, Result};
+use crate::progress::{QueryProgress, QueryStatus};
+use crate::query::runner::{Advance, Runner};
+use crate::query::{QuerySpec, Trigger};
+
+/// Progresses kept (Spark's spark.sql.streaming.numRecentProgressUpdates).
+const RECENT: usize = 100;
+/// How often a query with the default trigger looks for new data, at first and at most.
+const POLL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
+
+/// Called after each micro-batch, on the query's thread.
+pub type OnProgress = Box<dyn Fn(&QueryProgress) + Send + Sync>;
+
+/// A started query. Dropping the handle leaves the query running; [`QueryHandle::stop`] ends it.
+pub struct QueryHandle {
+    name: String,
+    id: String,
+    run_id: String,
+    shared: Arc<Shared>,
+    driver: Mutex<Driver>,
+}
+
+/// Who advances the query.
+enum Driver {
+    /// A thread of its own.
+    Thread(Option<JoinHandle<()>>),
+    /// The caller of [`QueryHandle::process_all_available`]; `None` once it has failed or was stopped.
+    Manual(Option<Box<Runner>>),
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    on_progress: Option<OnProgress>,
+}
+
+struct State {
+    status: QueryStatus,
+    progress: VecDeque<QueryProgress>,
+    error: Option<Arc<EngineError>>,
+    stop: bool,
+    ended: bool,
+    /// How often the query found nothing to do.
+    idle: u64,
+    /// Someone waits for that; do not sleep.
+    hurry: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    fn status(&self, message: &str, data: bool, active: bool) {
+        self.update(|s| {
+            s.status = QueryStatus { message: message.to_owned(), is_data_available: data, is_trigger_active: active };
+        });
+    }
+
+    fn note(&self, progress: QueryProgress) {
+        if let Some(call) = &self.on_progress {
+            call(&progress);
+        }
+        self.update(|s| {
+            if s.progress.len() == RECENT {
+                s.progress.pop_front();
+            }
+            s.progress.push_back(progress);
+        });
+    }
+
+    /// Sleeps until `deadline`, a stop, or someone in a hurry. True: stop.
+    fn sleep_until(&self, deadline: Instant) -> bool {
+        let mut state = self.lock();
+        loop {
+            if state.stop {
+                return true;
+            }
+            if std::mem::take(&mut state.hurry) {
+                return false;
+            }
+            let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|d| !d.is_zero()) else {
+                return false;
+            };
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl QueryHandle {
+    /// Starts a query: opens its checkpoint, restores its state, and lets it run by its trigger.
+    pub fn start(spec: QuerySpec, on_progress: Option<OnProgress>) -> Result<QueryHandle> {
+        let mut runner = Runner::start(spec)?;
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                status: QueryStatus {
+                    message: "Initializing sources".to_owned(),
+                    is_data_available: false,
+                    is_trigger_active: false,
+                },
+                progress: VecDeque::new(),
+                error: None,
+                stop: false,
+                ended: false,
+                idle: 0,
+                hurry: false,
+            }),
+            changed: Condvar::new(),
+            on_progress,
+        });
+        let (name, id, run_id) = (runner.name().to_owned(), runner.id().to_owned(), runner.run_id().to_owned());
+        let driver = if runner.trigger() == Trigger::Manual {
+            Driver::Manual(Some(Box::new(runner)))
+        } else {
+            let of_thread = Arc::clone(&shared);
+            let thread = std::thread::Builder::new()
+                .name(format!("ssql-{name}"))
+                .spawn(move || {
+                    let result = guarded(|| drive(&mut runner, &of_thread));
+                    // The checkpoint's lease ends before anyone is told that the query has.
+                    drop(runner);
+                    of_thread.update(|s| {
+                        s.error = result.err().map(Arc::new);
+                        s.ended = true;
+                        let message = if s.error.is_some() { "Terminated with exception" } else { "Stopped" };
+                        s.status = QueryStatus {
+                            message: message.to_owned(),
+                            is_data_available: false,
+                            is_trigger_active: false,
+                        };
+                    });
+                })
+                .map_err(|e| EngineError::internal(format!("no thread for the query: {e}")))?;
+            Driver::Thread(Some(thread))
+        };
+        Ok(QueryHandle { name, id, run_id, shared, driver: Mutex::new(driver) })
+    }
+
+    /// Name of the query.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its id, stable over restarts from the same checkpoint.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Id of this run.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// What the query is doing.
+    pub fn status(&self) -> QueryStatus {
+        self.shared.lock().status.clone()
+    }
+
+    /// The last `n` progresses, oldest first; at most 100 are kept.
+    pub fn recent_progress(&self, n: usize) -> Vec<QueryProgress> {
+        let state = self.shared.lock();
+        let skip = state.progress.len().saturating_sub(n);
+        state.progress.iter().skip(skip).cloned().collect()
+    }
+
+    /// Why the query ended, if it failed.
+    pub fn error(&self) -> Option<Arc<EngineError>> {
+        self.shared.lock().error.clone()
+    }
+
+    /// Whether the query is still running.
+    pub fn is_active(&self) -> bool {
+        !self.shared.lock().ended
+    }
+
+    /// Asks the query to end after its current batch, without waiting.
+    pub fn request_stop(&self) {
+        self.shared.update(|s| s.stop = true);
+    }
+
+    /// Ends the query after its current batch and waits for that.
+    pub fn stop(&self) {
+        self.request_stop();
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *driver {
+            Driver::Thread(thread) => {
+                if let Some(thread) = thread.take() {
+                    // A panic of the thread was already turned into the query's error.
+                    let _ = thread.join();
+                }
+            }
+            Driver::Manual(runner) => {
+                *runner = None;
+                self.shared.update(|s| s.ended = true);
+            }
+        }
+    }
+
+    /// Waits until the query has ended, at most for `timeout`. True: it has.
+    pub fn await_termination(&self, timeout: Option<Duration>) -> bool {
+        let deadline = timeout.map(|t| Instant::now() + t);
+        let mut state = self.shared.lock();
+        while !state.ended {
+            state = match deadline {
+                None => self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let Some(left) = deadline.checked_duration_since(Instant::now()) else { return false };
+                    self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        true
+    }
+
+    /// Returns when all data present at the call has been processed and no further no-data batch is due.
+    ///
+    /// # Errors
+    /// The error that ended the query.
+    pub fn process_all_available(&self) -> Result<(), Arc<EngineError>> {
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Driver::Manual(slot) = &mut *driver {
+            if let Some(runner) = slot {
+                let result = guarded(|| {
+                    while let Advance::Ran(progress) = runner.run_next(ReadLimit::Options)? {
+                        self.shared.note(*progress);
+                    }
+                    Ok(())
+                });
+                if let Err(e) = result {
+                    *slot = None;
+                    self.shared.update(|s| {
+                        s.error = Some(Arc::new(e));
+                        s.ended = true;
+                    });
+                }
+            }
+        } else {
+            drop(driver);
+            let mut state = self.shared.lock();
+            // The check under way may have begun before the call: wait for one that begins after it.
+            let until = state.idle + 2;
+            while !state.ended && state.idle < until {
+                state.hurry = true;
+                self.shared.changed.notify_all();
+                state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        match self.error() {
+            Some(e) => Err(e),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A panic in the engine becomes the query's error: other queries of the process go on.
+fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let what = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        Err(EngineError::internal(format!("a worker panicked: {what}")))
+    })
+}
+
+/// Runs micro-batches by the query's trigger until it ends.
+fn drive(runner: &mut Runner, shared: &Shared) -> Result<()> {
+    let trigger = runner.trigger();
+    let ends = matches!(trigger, Trigger::AvailableNow | Trigger::Once);
+    if ends {
+        runner.freeze()?;
+    }
+    let limit = if trigger == Trigger::Once { ReadLimit::Everything } else { ReadLimit::Options };
+    let mut pause = POLL.0;
+    loop {
+        if shared.lock().stop {
+            return runner.sync();
+        }
+        shared.status("Processing new data", true, true);
+        let advance = runner.run_next(limit)?;
+        let ran = matches!(advance, Advance::Ran(_));
+        if let Advance::Ran(progress) = advance {
+            shared.note(*progress);
+        }
+        if ends && (!ran || trigger == Trigger::Once) {
+            return runner.sync();
+        }
+        if !ran {
+            shared.update(|s| s.idle += 1);
+            shared.status("Waiting for data to arrive", false, false);
+        }
+        let stop = match trigger {
+            Trigger::ProcessingTime(interval) if interval > 0 => {
+                let now = runner.now_micros();
+                let next = (now.div_euclid(interval) + 1) * interval;
+                shared.status("Waiting for next trigger", ran, false);
+                shared.sleep_until(Instant::now() + Duration::from_micros((next - now).unsigned_abs()))
+            }
+            _ if ran => {
+                pause = POLL.0;
+                false
+            }
+            _ => {
+                let stop = shared.sleep_until(Instant::now() + pause);
+                pause = (pause * 2).min(POLL.1);
+                stop
+            }
+        };
+        if stop {
+            return runner.sync();
+        }
+    }
+}
+
+/// The error of an operation on a query that is not there.
+pub fn no_such_query(name: &str) -> EngineError {
+    EngineError::new("QUERY_NOT_FOUND", Domain::User, format!("there is no query `{name}`"))
+        .with_help("SHOW QUERIES lists them.")
+}

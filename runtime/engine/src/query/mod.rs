@@ -1,0 +1,86 @@
+//! Streaming queries: what one is started with, the thread that drives it, and the handle that users hold.
+
+pub mod batch;
+pub mod handle;
+pub mod runner;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ssql_ir::Pipeline;
+
+use crate::clock::Clock;
+use crate::connector::{Sink, Source};
+use crate::exec::Tables;
+use crate::kernels::Kernels;
+use crate::watermark::Policy;
+
+pub use batch::run_batch;
+pub use handle::QueryHandle;
+pub use runner::{Advance, Runner};
+
+/// When micro-batches run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// The next as soon as the last ends and there is something to do.
+    Default,
+    /// At multiples of this interval (microseconds) since the epoch, as Spark aligns them; a late batch skips what it
+    /// has missed.
+    ProcessingTime(i64),
+    /// All that is there at the start, in as many batches as the rate limits ask for; then the query ends.
+    AvailableNow,
+    /// All that is there at the start in one batch; then the query ends.
+    Once,
+    /// Only when [`QueryHandle::process_all_available`] is called (tests).
+    Manual,
+}
+
+/// What a query is started with.
+pub struct QuerySpec {
+    /// Its name.
+    pub name: String,
+    /// What it computes.
+    pub pipeline: Pipeline,
+    /// One source per streaming `Op::Source`, in the pipeline's order.
+    pub sources: Vec<Box<dyn Source>>,
+    /// Static relations.
+    pub tables: Arc<dyn Tables>,
+    /// Where the result goes.
+    pub sink: Box<dyn Sink>,
+    /// When micro-batches run.
+    pub trigger: Trigger,
+    /// Checkpoint directory; without one a restart begins anew.
+    pub checkpoint: Option<PathBuf>,
+    /// Session time zone.
+    pub time_zone: jiff::tz::TimeZone,
+    /// Processing time.
+    pub clock: Arc<dyn Clock>,
+    /// Shared settings of the process.
+    pub runtime: RuntimeConfig,
+}
+
+/// What queries of a process share.
+#[derive(Clone)]
+pub struct RuntimeConfig {
+    /// Worker threads.
+    pub pool: Arc<rayon::ThreadPool>,
+    /// Parts of each operator's state.
+    pub n_partitions: usize,
+    /// Generated code.
+    pub kernels: Kernels,
+    /// How several watermarks become one.
+    pub policy: Policy,
+}
+
+impl RuntimeConfig {
+    /// A pool of `threads` workers (0: one per core) and as many state partitions.
+    pub fn new(threads: usize, kernels: Kernels) -> crate::error::Result<RuntimeConfig> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("ssql-worker-{i}"))
+            .build()
+            .map_err(|e| crate::error::EngineError::internal(format!("no worker threads: {e}")))?;
+        let n_partitions = pool.current_num_threads();
+        Ok(RuntimeConfig { pool: Arc::new(pool), n_partitions, kernels, policy: Policy::default() })
+    }
+}

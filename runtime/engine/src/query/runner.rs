@@ -1,0 +1,491 @@
+//! The micro-batch loop's body: one call, one batch, every step of the protocol in order.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use ssql_ir::{NodeId, Op};
+use ssql_state::{StateVersions, failpoint};
+use ssql_stdlib::EvalContext;
+
+use crate::checkpoint::{Checkpoint, PlannedBatch};
+use crate::connector::{Offset, ReadLimit, Restored, SinkBatch};
+use crate::error::{EngineError, Result};
+use crate::exec::{BatchInput, BatchReport, Executor};
+use crate::graph::Unit;
+use crate::progress::{QueryProgress, SinkProgress, SourceProgress, StateOperatorProgress, iso_millis};
+use crate::query::batch::executor;
+use crate::query::{QuerySpec, Trigger};
+use crate::watermark::{BatchWatermark, EventTimeStats, SavedWatermarks, WatermarkTracker};
+
+/// What a call of [`Runner::run_next`] did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Advance {
+    /// Ran a micro-batch.
+    Ran(Box<QueryProgress>),
+    /// There was nothing to do.
+    Idle,
+}
+
+/// A query between two micro-batches.
+pub struct Runner {
+    spec: QuerySpec,
+    executor: Executor,
+    checkpoint: Option<Checkpoint>,
+    /// State on disk of each stateful node.
+    versions: Vec<(usize, StateVersions)>,
+    tracker: WatermarkTracker,
+    id: String,
+    run_id: String,
+    next_batch: u64,
+    /// End offsets of the last batch, by source.
+    offsets: Vec<Option<Offset>>,
+    /// A batch that was planned and not committed: it is run first, as planned.
+    replay: Option<PlannedBatch>,
+    /// Watermark that the last batch evicted by.
+    last_evict: i64,
+    last_trigger: Option<Instant>,
+}
+
+impl Runner {
+    /// Instantiates the query and takes up its checkpoint.
+    pub fn start(mut spec: QuerySpec) -> Result<Runner> {
+        let executor = executor(&spec.pipeline, &spec.runtime)?;
+        let tracker = WatermarkTracker::new(&spec.pipeline, spec.runtime.policy);
+        let run_id = uuid::Uuid::new_v4().to_string();
+        let (checkpoint, recovered) = match &spec.checkpoint {
+            Some(dir) => {
+                let (checkpoint, recovered) = Checkpoint::open(dir, spec.sources.len())?;
+                (Some(checkpoint), recovered)
+            }
+            None => (None, Default::default()),
+        };
+        let id = checkpoint.as_ref().map_or_else(|| uuid::Uuid::new_v4().to_string(), |c| c.id().to_owned());
+        let mut runner = Runner {
+            executor,
+            versions: Vec::new(),
+            tracker,
+            id,
+            run_id,
+            next_batch: recovered.committed.map_or(0, |n| n + 1),
+            offsets: vec![None; spec.sources.len()],
+            replay: None,
+            last_evict: 0,
+            last_trigger: None,
+            checkpoint,
+            spec: {
+                let entries = recovered.source_entries.clone();
+                let newest = recovered.planned.last();
+                for (i, source) in spec.sources.iter_mut().enumerate() {
+                    source.restore(Restored {
+                        entries: entries.get(i).cloned().unwrap_or_default(),
+                        offset: newest.and_then(|(_, p)| p.offsets.get(i).cloned().flatten()),
+                    })?;
+                }
+                spec
+            },
+        };
+        runner.tracker.restore(&recovered.watermarks);
+        for (batch, planned) in recovered.planned {
+            if planned.offsets.len() != runner.offsets.len() {
+                return Err(EngineError::new(
+                    "QUERY_CHANGED",
+                    crate::connector::Domain::User,
+                    format!(
+                        "the checkpoint belongs to a query with {} sources; this one has {}",
+                        planned.offsets.len(),
+                        runner.offsets.len()
+                    ),
+                )
+                .with_help("Use a new CHECKPOINT LOCATION for the changed query."));
+            }
+            if Some(batch) == recovered.committed {
+                runner.offsets = planned.offsets;
+                runner.last_evict = planned.watermark.evict;
+            } else if batch == runner.next_batch {
+                runner.replay = Some(planned);
+            }
+        }
+        runner.restore_state(recovered.committed)?;
+        runner.spec.sink.start(&runner.id, recovered.committed)?;
+        Ok(runner)
+    }
+
+    /// The query's id, stable over restarts.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Id of this run.
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// Name of the query.
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// When its micro-batches run.
+    pub fn trigger(&self) -> Trigger {
+        self.spec.trigger
+    }
+
+    /// Processing time.
+    pub fn now_micros(&self) -> i64 {
+        self.spec.clock.now_micros()
+    }
+
+    /// From now on no new data is seen.
+    pub fn freeze(&mut self) -> Result<()> {
+        let now = self.now_micros();
+        Ok(self.spec.sources.iter_mut().try_for_each(|s| s.freeze(now))?)
+    }
+
+    fn restore_state(&mut self, committed: Option<u64>) -> Result<()> {
+        let Some(checkpoint) = &self.checkpoint else { return Ok(()) };
+        let graph = self.executor.graph_mut();
+        for (node, unit) in graph.units.iter_mut().enumerate() {
+            if !is_stateful(unit) {
+                continue;
+            }
+            let (versions, restored) = StateVersions::open(&checkpoint.state_dir(node as u32), committed)?;
+            for bytes in restored.snapshot.iter().chain(&restored.deltas) {
+                restore_unit(unit, bytes)?;
+            }
+            self.versions.push((node, versions));
+        }
+        Ok(())
+    }
+
+    /// Runs the next micro-batch, if there is something to do.
+    pub fn run_next(&mut self, limit: ReadLimit) -> Result<Advance> {
+        let began = Instant::now();
+        let batch = self.next_batch;
+        let mut timing: BTreeMap<&'static str, u64> = BTreeMap::new();
+        let (planned, entries) = match self.replay.take() {
+            Some(planned) => (planned, None),
+            None => match self.plan(limit, &mut timing)? {
+                Some((planned, entries)) => (planned, Some(entries)),
+                None => return Ok(Advance::Idle),
+            },
+        };
+        if let (Some(checkpoint), Some(entries)) = (&mut self.checkpoint, &entries) {
+            timed(&mut timing, "walCommit", || checkpoint.plan(batch, &planned, entries))?;
+        }
+        match self.run(batch, planned, began, timing) {
+            Ok(progress) => {
+                self.next_batch += 1;
+                Ok(Advance::Ran(Box::new(progress)))
+            }
+            Err(e) => Err(e.in_batch(batch)),
+        }
+    }
+
+    /// Where the next batch ends, or `None` if there is no new data and no state to finish.
+    #[allow(clippy::type_complexity)] // a planned batch and its sources' log entries
+    fn plan(
+        &mut self,
+        limit: ReadLimit,
+        timing: &mut BTreeMap<&'static str, u64>,
+    ) -> Result<Option<(PlannedBatch, Vec<Option<Vec<u8>>>)>> {
+        let now = self.now_micros();
+        let mut offsets = self.offsets.clone();
+        let mut entries = vec![None; offsets.len()];
+        let mut has_new = false;
+        timed(timing, "latestOffset", || -> Result<()> {
+            for ((source, offset), entry) in self.spec.sources.iter_mut().zip(&mut offsets).zip(&mut entries) {
+                if let Some(next) = source.latest(offset.as_ref(), limit, now)? {
+                    has_new = true;
+                    *offset = Some(next.end);
+                    *entry = next.log_entry;
+                }
+            }
+            Ok(())
+        })?;
+        let evict = self.tracker.global();
+        let finishes_state = evict > self.last_evict && self.executor.graph().units.iter().any(finishes_by_watermark);
+        if !has_new && !finishes_state {
+            return Ok(None);
+        }
+        let watermark = BatchWatermark { late: self.last_evict, evict };
+        Ok(Some((PlannedBatch { offsets, watermark, timestamp: now }, entries)))
+    }
+
+    fn run(
+        &mut self,
+        batch: u64,
+        planned: PlannedBatch,
+        began: Instant,
+        mut timing: BTreeMap<&'static str, u64>,
+    ) -> Result<QueryProgress> {
+        let starts = std::mem::replace(&mut self.offsets, planned.offsets.clone());
+        let mut streams = Vec::with_capacity(starts.len());
+        timed(&mut timing, "getBatch", || -> Result<()> {
+            let graph = self.executor.graph();
+            for (i, source) in self.spec.sources.iter_mut().enumerate() {
+                let Op::Source { columns, .. } = &graph.pipeline.nodes[graph.streams[i]].op else {
+                    return Err(EngineError::internal("a streaming source is no source"));
+                };
+                streams.push(match &planned.offsets[i] {
+                    Some(end) if Some(end) != starts[i].as_ref() => source.splits(starts[i].as_ref(), end, columns)?,
+                    _ => Vec::new(),
+                });
+            }
+            Ok(())
+        })?;
+
+        let target = SinkBatch { query_id: &self.id, batch, mode: self.spec.pipeline.mode };
+        let staged = Mutex::new(Vec::new());
+        let rows_out = std::sync::atomic::AtomicU64::new(0);
+        let input = BatchInput {
+            streams,
+            tables: self.spec.tables.as_ref(),
+            eval: EvalContext {
+                time_zone: self.spec.time_zone.clone(),
+                now_micros: planned.timestamp,
+                batch_id: batch as i64,
+                seed: batch,
+                ..EvalContext::default()
+            },
+            watermark: planned.watermark,
+            changelog: self.checkpoint.is_some(),
+        };
+        let sink = self.spec.sink.as_ref();
+        let ran = timed(&mut timing, "addBatch", || {
+            let report = self.executor.run(input, &|partition, rows| {
+                let n: usize = rows.iter().map(|b| b.num_rows()).sum();
+                let part = sink.write(&target, partition, &rows)?;
+                rows_out.fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
+                staged.lock().unwrap_or_else(PoisonError::into_inner).push((partition, part));
+                Ok(())
+            })?;
+            failpoint::reach("sink-staged");
+            for (node, versions) in &mut self.versions {
+                let delta = report.deltas.iter().find(|(n, _)| n == node).map_or(&[][..], |(_, d)| d);
+                versions.append(batch, delta)?;
+            }
+            Ok::<BatchReport, EngineError>(report)
+        });
+        let mut staged = staged.into_inner().unwrap_or_else(PoisonError::into_inner);
+        staged.sort_by_key(|(partition, _)| *partition);
+        let staged = staged.into_iter().map(|(_, part)| part).collect();
+        let report = match ran {
+            Ok(report) => report,
+            Err(e) => {
+                sink.abort(&target, staged);
+                return Err(e);
+            }
+        };
+        failpoint::reach("sink-before-commit");
+        let delivered = timed(&mut timing, "commitBatch", || sink.commit(&target, staged))?;
+        failpoint::reach("sink-after-commit");
+
+        let graph = self.executor.graph();
+        let seen: Vec<(NodeId, EventTimeStats)> = graph
+            .pipeline
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| matches!(node.op, Op::Watermark { .. }))
+            .map(|(i, _)| (NodeId(i as u32), report.notes[i].event_time))
+            .collect();
+        self.tracker.advance(&seen, planned.timestamp);
+        self.last_evict = planned.watermark.evict;
+        let saved: SavedWatermarks = self.tracker.save();
+        if let Some(checkpoint) = &mut self.checkpoint {
+            timed(&mut timing, "commitOffsets", || checkpoint.commit(batch, saved))?;
+        }
+        for (source, end) in self.spec.sources.iter_mut().zip(&planned.offsets) {
+            if let Some(end) = end {
+                source.committed(end)?;
+            }
+        }
+        self.snapshot_where_due(batch)?;
+        let delivered = delivered.unwrap_or_else(|| rows_out.into_inner());
+        Ok(self.progress(batch, &planned, &starts, &report, &seen, delivered, began, timing))
+    }
+
+    /// Writes snapshots of the states whose changelogs have grown out of proportion.
+    fn snapshot_where_due(&mut self, batch: u64) -> Result<()> {
+        let watermark = self.last_evict;
+        let units = &mut self.executor.graph_mut().units;
+        for (node, versions) in &mut self.versions {
+            if versions.wants_snapshot() {
+                let state = snapshot_unit(&mut units[*node], watermark);
+                versions.snapshot(batch, &state)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all that was committed durable: a graceful stop.
+    pub fn sync(&mut self) -> Result<()> {
+        self.checkpoint.as_mut().map_or(Ok(()), Checkpoint::sync)
+    }
+
+    #[allow(clippy::too_many_arguments)] // everything that a batch came to
+    fn progress(
+        &mut self,
+        batch: u64,
+        planned: &PlannedBatch,
+        starts: &[Option<Offset>],
+        report: &BatchReport,
+        seen: &[(NodeId, EventTimeStats)],
+        delivered: u64,
+        began: Instant,
+        mut timing: BTreeMap<&'static str, u64>,
+    ) -> QueryProgress {
+        let took = began.elapsed();
+        let since_last = self.last_trigger.replace(began).map(|last| began - last);
+        let per_second = |rows: u64, over: Option<std::time::Duration>| match over {
+            Some(d) if !d.is_zero() => rows as f64 / d.as_secs_f64(),
+            _ => 0.0,
+        };
+        let millis = took.as_millis() as u64;
+        timing.insert("triggerExecution", millis);
+        timing.entry("queryPlanning").or_insert(0);
+
+        let mut event_time = BTreeMap::new();
+        if !self.tracker.is_empty() {
+            event_time.insert("watermark", iso_millis(planned.watermark.evict));
+            let mut all = EventTimeStats::default();
+            seen.iter().for_each(|(_, s)| all.merge(s));
+            if all.count > 0 {
+                let average = (all.sum / i128::from(all.count)) as i64;
+                event_time.insert("avg", iso_millis(average));
+                event_time.insert("max", iso_millis(all.max));
+                event_time.insert("min", iso_millis(all.min));
+            }
+        }
+        let sources: Vec<SourceProgress> = self
+            .spec
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(i, source)| {
+                let stats = report.sources[i];
+                let mut metrics = BTreeMap::new();
+                if stats.bad_records > 0 {
+                    metrics.insert("badRecords", stats.bad_records.to_string());
+                }
+                SourceProgress {
+                    description: source.description(),
+                    start_offset: starts[i].clone(),
+                    end_offset: planned.offsets[i].clone(),
+                    latest_offset: source.newest(),
+                    num_input_rows: stats.rows,
+                    input_rows_per_second: per_second(stats.rows, since_last),
+                    processed_rows_per_second: per_second(stats.rows, Some(took)),
+                    metrics,
+                }
+            })
+            .collect();
+        let rows: u64 = report.sources.iter().map(|s| s.rows).sum();
+        QueryProgress {
+            id: self.id.clone(),
+            run_id: self.run_id.clone(),
+            name: Some(self.spec.name.clone()),
+            timestamp: iso_millis(planned.timestamp),
+            batch_id: batch,
+            batch_duration: millis,
+            num_input_rows: rows,
+            input_rows_per_second: per_second(rows, since_last),
+            processed_rows_per_second: per_second(rows, Some(took)),
+            duration_ms: timing,
+            event_time,
+            state_operators: self.state_operators(report),
+            sources,
+            sink: SinkProgress { description: self.spec.sink.description(), num_output_rows: delivered as i64 },
+        }
+    }
+
+    fn state_operators(&self, report: &BatchReport) -> Vec<StateOperatorProgress> {
+        let graph = self.executor.graph();
+        let mut all = Vec::new();
+        for (node, unit) in graph.units.iter().enumerate() {
+            let (name, metrics) = match unit {
+                Unit::Aggregate(_, state) => ("stateStoreSave", state.metrics()),
+                Unit::Session(state) => ("sessionWindowStateStoreSaveExec", state.metrics()),
+                Unit::Dedup(state) => ("dedupe", state.metrics()),
+                Unit::StreamJoin(state) => ("symmetricHashJoin", state.metrics()),
+                _ => continue,
+            };
+            let (total, updated, removed, memory) = metrics;
+            // The late filter of an operator is the DropLate right before it; a join counts its own.
+            let before = graph.pipeline.nodes[node].inputs.iter().map(|i| i.0 as usize);
+            let late = before
+                .filter(|&i| matches!(graph.pipeline.nodes[i].op, Op::DropLate { .. }))
+                .chain([node])
+                .map(|i| report.notes[i].late)
+                .sum();
+            all.push(StateOperatorProgress {
+                operator_name: name,
+                num_rows_total: total,
+                num_rows_updated: updated,
+                num_rows_removed: removed,
+                memory_used_bytes: memory,
+                num_rows_dropped_by_watermark: late,
+                num_shuffle_partitions: self.spec.runtime.n_partitions as u64,
+                num_state_store_instances: self.spec.runtime.n_partitions as u64,
+                ..StateOperatorProgress::default()
+            });
+        }
+        all
+    }
+}
+
+fn is_stateful(unit: &Unit) -> bool {
+    matches!(unit, Unit::Aggregate(..) | Unit::Session(_) | Unit::Dedup(_) | Unit::StreamJoin(_) | Unit::Limit(_))
+}
+
+/// Whether a moved watermark alone gives the operator something to do.
+fn finishes_by_watermark(unit: &Unit) -> bool {
+    match unit {
+        Unit::Aggregate(_, state) => state.finishes_by_watermark(),
+        Unit::Session(_) | Unit::Dedup(_) | Unit::StreamJoin(_) => true,
+        _ => false,
+    }
+}
+
+fn restore_unit(unit: &mut Unit, bytes: &[u8]) -> Result<()> {
+    match unit {
+        Unit::Aggregate(_, state) => state.restore(bytes),
+        Unit::Session(state) => state.restore(bytes),
+        Unit::Dedup(state) => state.restore(bytes),
+        Unit::StreamJoin(state) => state.restore(bytes),
+        Unit::Limit(limit) => {
+            if let Some(seen) = bytes.first_chunk::<8>() {
+                limit.restore(u64::from_le_bytes(*seen));
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn snapshot_unit(unit: &mut Unit, watermark: i64) -> Vec<u8> {
+    match unit {
+        Unit::Aggregate(_, state) => state.snapshot(watermark),
+        Unit::Session(state) => state.snapshot(watermark),
+        Unit::Dedup(state) => state.snapshot(watermark),
+        Unit::StreamJoin(state) => state.snapshot(watermark),
+        Unit::Limit(limit) => limit.seen().to_le_bytes().to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+/// Runs a step and notes its milliseconds.
+fn timed<T, E>(
+    timing: &mut BTreeMap<&'static str, u64>,
+    step: &'static str,
+    run: impl FnOnce() -> Result<T, E>,
+) -> Result<T, EngineError>
+where
+    EngineError: From<E>,
+{
+    let began = Instant::now();
+    let result = run();
+    timing.insert(step, began.elapsed().as_millis() as u64);
+    Ok(result?)
+}
