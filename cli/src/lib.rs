@@ -1,1 +1,121 @@
-//! A streaming SQL compiler and engine in one binary
+//! ssql as a library: a [`session::Session`] runs statements; the binary is a thin shell around it.
+//!
+//! ```no_run
+//! use ssql::session::{Outcome, Session, SessionConfig};
+//! use ssql_grammar::SourceFile;
+//!
+//! let mut session = Session::new(SessionConfig::default())?;
+//! let file = SourceFile::new("example", "SELECT 1 + 1 AS two;");
+//! for outcome in session.run_script(&file).map_err(|f| f.to_string())? {
+//!     if let Outcome::Rows { names, batches } = outcome {
+//!         print!("{}", ssql::render::table(&names, &batches, &session.time_zone()));
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod compile;
+pub mod prompt;
+pub mod render;
+pub mod session;
+pub mod slt;
+
+use std::path::Path;
+
+use ssql_grammar::ast::{ExplainStage, StatementKind};
+use ssql_grammar::{Diagnostic, SourceFile, Style, parse_script};
+use ssql_plan::Planned;
+
+use session::{Failure, Outcome, Session, SessionConfig, StartError};
+
+/// All mistakes of a script, found without running anything: relations are registered, nothing is read or started.
+pub fn check(file: &SourceFile, config: SessionConfig) -> Result<Vec<Diagnostic>, StartError> {
+    let mut session = Session::new(SessionConfig { dry: true, ..config })?;
+    let (script, mut diagnostics) = parse_script(file);
+    for statement in &script.statements {
+        match session.plan(statement) {
+            Ok(planned) => {
+                if let Planned::Query(query) = &planned {
+                    diagnostics.extend(query.warnings.iter().cloned());
+                }
+                if let Err(failure) = session.execute(file, statement, planned) {
+                    diagnostics.extend(failure.diagnostics);
+                }
+            }
+            Err(found) => diagnostics.extend(found),
+        }
+    }
+    diagnostics.sort_by_key(|d| d.span().start);
+    Ok(diagnostics)
+}
+
+/// The script's last statement in one of its forms, after those before it have been registered (not run).
+pub fn explain(stage: &str, file: &SourceFile, config: SessionConfig) -> Result<String, Failure> {
+    let fail = |diagnostics| Failure { file: file.clone(), diagnostics };
+    let mut session = Session::new(SessionConfig { dry: true, ..config })
+        .map_err(|e| fail(vec![Diagnostic::error("INTERNAL_ERROR", e.to_string())]))?;
+    let (script, diagnostics) = parse_script(file);
+    if !diagnostics.is_empty() {
+        return Err(fail(diagnostics));
+    }
+    if stage == "ast" {
+        return Ok(ssql_grammar::dump::dump_script(&script));
+    }
+    // The last statement that computes something: managing statements behind it have no plan.
+    let computes = |kind: &StatementKind| {
+        matches!(kind, StatementKind::Insert(_) | StatementKind::Query(_) | StatementKind::Explain(_))
+    };
+    let last = script.statements.iter().rposition(|s| computes(&s.kind));
+    let Some(last) = last else {
+        let help = "Add the query whose plan you want to see.";
+        let d = Diagnostic::error("NOTHING_TO_EXPLAIN", "the script has no query").with_help(help);
+        return Err(fail(vec![d]));
+    };
+    for statement in &script.statements[..last] {
+        let planned = session.plan(statement).map_err(&fail)?;
+        session.execute(file, statement, planned)?;
+    }
+    let planned = session.plan(&script.statements[last]).map_err(&fail)?;
+    let stage = match stage {
+        "logical" => ExplainStage::Logical,
+        "ir" => ExplainStage::Ir,
+        "clif" => ExplainStage::Clif,
+        _ => ExplainStage::Asm,
+    };
+    compile::explain(stage, &script.statements[last], &planned)
+        .map_err(|message| fail(vec![Diagnostic::error("INTERNAL_ERROR", message)]))
+}
+
+/// What a golden file's stage prints for a script; `Err` holds rendered diagnostics.
+pub fn golden(stage: &str, script: &str, base_dir: &Path) -> Result<String, String> {
+    let file = SourceFile::new("script.ssql", script);
+    let config = SessionConfig { base_dir: base_dir.to_path_buf(), ..SessionConfig::default() };
+    let rendered = |diagnostics: &[Diagnostic]| -> String {
+        diagnostics.iter().map(|d| d.render(&file, Style::Plain).trim_end().to_owned() + "\n\n").collect()
+    };
+    match stage {
+        "fmt" => ssql_grammar::print::format_script(&file).map_err(|d| rendered(&d)),
+        "diag" => match check(&file, config) {
+            Ok(diagnostics) if diagnostics.iter().any(Diagnostic::is_error) => Err(rendered(&diagnostics)),
+            Ok(diagnostics) => Ok(rendered(&diagnostics)),
+            Err(e) => Err(e.to_string()),
+        },
+        "run" => {
+            let mut session = Session::new(SessionConfig { manual: true, ..config }).map_err(|e| e.to_string())?;
+            let zone = session.time_zone();
+            let mut text = String::new();
+            let ran = session.run_script_with(&file, &mut |outcome| match outcome {
+                Outcome::Done => {}
+                Outcome::Message(m) | Outcome::Text(m) => text.push_str(&(m.trim_end().to_owned() + "\n")),
+                Outcome::Rows { names, batches } => text.push_str(&render::table(&names, &batches, &zone)),
+            });
+            session.stop_all();
+            match ran {
+                Ok(()) => Ok(text),
+                Err(failure) => Err(text + &rendered(&failure.diagnostics)),
+            }
+        }
+        "ast" | "logical" | "ir" | "clif" => explain(stage, &file, config).map_err(|f| rendered(&f.diagnostics)),
+        other => Err(format!("there is no stage `{other}`")),
+    }
+}

@@ -1,0 +1,313 @@
+//! The `ssql` binary: arguments in, exit code out. Everything else is in the library beside it.
+//!
+//! Exit codes: 0 done; 1 a statement, query or test failed; 2 the arguments are wrong.
+
+use std::io::{IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use clap::{Args, Parser, Subcommand};
+use ssql::session::{Failure, Outcome, Session, SessionConfig};
+use ssql::{prompt, slt};
+use ssql_grammar::{Diagnostic, SourceFile, Style};
+
+/// Streaming SQL with the semantics of Spark Structured Streaming, in one binary.
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    /// How diagnostics are printed.
+    #[arg(long, global = true, value_enum, default_value = "text")]
+    error_format: ErrorFormat,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ErrorFormat {
+    /// For people: source line, underline, help.
+    Text,
+    /// One JSON object a line, for editors.
+    Json,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a script; ends when all its queries have ended.
+    Run(Script),
+    /// Check a script without running anything: all its mistakes at once.
+    Check(Script),
+    /// Print what the compiler makes of the script's last statement.
+    Explain {
+        #[command(flatten)]
+        script: Script,
+        /// Which form: the syntax tree, the logical plan, the operator IR, Cranelift's IR, or machine code.
+        #[arg(long, default_value = "logical", value_parser = ["ast", "logical", "ir", "clif", "asm"])]
+        stage: String,
+    },
+    /// Print scripts in canonical form, or rewrite them.
+    Fmt {
+        /// Scripts; `-` reads standard input.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Rewrite the files in place.
+        #[arg(long, conflicts_with = "check")]
+        write: bool,
+        /// Print nothing; fail if a file is not in canonical form.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run `.slt` test files.
+    Test {
+        /// Files, or folders that are searched for them.
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+        /// Which route runs expressions: `on`, `off`, or `verify` (both, compared).
+        #[arg(long, default_value = "verify", value_parser = ["on", "off", "verify"])]
+        jit: String,
+        /// Name each file as it is run.
+        #[arg(long, short)]
+        verbose: bool,
+    },
+}
+
+#[derive(Args)]
+struct Script {
+    /// The script; `-` reads standard input.
+    file: PathBuf,
+    /// A value for `:name` in the script.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
+    params: Vec<(String, String)>,
+    /// Worker threads; 0 is one per core.
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Which route runs expressions: `on`, `off`, or `verify` (both, compared).
+    #[arg(long, value_parser = ["on", "off", "verify"])]
+    jit: Option<String>,
+    /// Do not print progress.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("a parameter is given as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+impl Script {
+    fn source(&self) -> Result<SourceFile, String> {
+        read(&self.file)
+    }
+
+    /// Relative locations in a script are seen from its folder.
+    fn config(&self) -> SessionConfig {
+        let base = match self.file.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        SessionConfig {
+            base_dir: base,
+            params: self.params.clone(),
+            threads: self.threads,
+            jit: self.jit.clone(),
+            progress: !self.quiet && std::io::stderr().is_terminal(),
+            ..SessionConfig::default()
+        }
+    }
+}
+
+fn read(path: &PathBuf) -> Result<SourceFile, String> {
+    if path.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(|e| format!("cannot read standard input: {e}"))?;
+        return Ok(SourceFile::new("<stdin>", text));
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))?;
+    Ok(SourceFile::new(path.display().to_string(), text))
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let report = Report { format: cli.error_format };
+    let ok = match cli.command {
+        None => prompt::run(),
+        Some(Command::Run(script)) => run(&script, &report),
+        Some(Command::Check(script)) => check(&script, &report),
+        Some(Command::Explain { script, stage }) => explain(&script, &stage, &report),
+        Some(Command::Fmt { files, write, check }) => fmt(&files, write, check, &report),
+        Some(Command::Test { paths, jit, verbose }) => test(&paths, &jit, verbose),
+    };
+    match ok {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints diagnostics as the user asked for them.
+struct Report {
+    format: ErrorFormat,
+}
+
+impl Report {
+    fn diagnostics(&self, file: &SourceFile, diagnostics: &[Diagnostic]) {
+        let style = if std::io::stderr().is_terminal() { Style::Colour } else { Style::Plain };
+        for d in diagnostics {
+            match self.format {
+                ErrorFormat::Text => eprintln!("{}", d.render(file, style).trim_end()),
+                ErrorFormat::Json => eprintln!("{}", d.to_json(file)),
+            }
+        }
+    }
+
+    fn failure(&self, failure: &Failure) {
+        self.diagnostics(&failure.file, &failure.diagnostics);
+    }
+}
+
+fn run(script: &Script, report: &Report) -> Result<bool, String> {
+    let file = script.source()?;
+    let mut session = Session::new(script.config()).map_err(|e| e.to_string())?;
+    let stopper = session.stopper();
+    watch_signals(move || stopper.stop())?;
+    let zone = session.time_zone();
+    let ran = session.run_script_with(&file, &mut |outcome| print_outcome(&outcome, &zone));
+    let ok = match ran {
+        Ok(()) => true,
+        Err(failure) => {
+            report.failure(&failure);
+            session.stop_all();
+            false
+        }
+    };
+    match session.await_all() {
+        Ok(()) => Ok(ok),
+        Err(failures) => {
+            failures.iter().for_each(|f| report.failure(f));
+            Ok(false)
+        }
+    }
+}
+
+/// Rows go to standard output, messages to standard error.
+fn print_outcome(outcome: &Outcome, zone: &jiff::tz::TimeZone) {
+    match outcome {
+        Outcome::Done => {}
+        Outcome::Message(text) => eprintln!("{text}"),
+        Outcome::Text(text) => println!("{}", text.trim_end()),
+        Outcome::Rows { names, batches } => {
+            let _ = std::io::stdout().write_all(ssql::render::table(names, batches, zone).as_bytes());
+        }
+    }
+}
+
+/// The first SIGINT or SIGTERM stops after the running batch; the second ends the process at once, which the checkpoint
+/// survives.
+fn watch_signals(stop: impl Fn() + Send + 'static) -> Result<(), String> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let seen = Arc::new(AtomicBool::new(false));
+    let count = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&seen)).map_err(|e| e.to_string())?;
+        signal_hook::flag::register(signal, Arc::clone(&seen)).map_err(|e| e.to_string())?;
+    }
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(|e| e.to_string())?;
+    std::thread::Builder::new()
+        .name("ssql-signals".to_owned())
+        .spawn(move || {
+            for _ in signals.forever() {
+                if count.fetch_add(1, Ordering::SeqCst) == 0 {
+                    eprintln!("stopping after the current batch; once more to end at once");
+                    stop();
+                }
+            }
+        })
+        .map_err(|e| e.to_string())?;
+    Ok(())
+}
+
+fn check(script: &Script, report: &Report) -> Result<bool, String> {
+    let file = script.source()?;
+    let diagnostics = ssql::check(&file, script.config()).map_err(|e| e.to_string())?;
+    report.diagnostics(&file, &diagnostics);
+    Ok(!diagnostics.iter().any(Diagnostic::is_error))
+}
+
+fn explain(script: &Script, stage: &str, report: &Report) -> Result<bool, String> {
+    let file = script.source()?;
+    match ssql::explain(stage, &file, script.config()) {
+        Ok(text) => {
+            println!("{}", text.trim_end());
+            Ok(true)
+        }
+        Err(failure) => {
+            report.failure(&failure);
+            Ok(false)
+        }
+    }
+}
+
+fn fmt(files: &[PathBuf], write: bool, check: bool, report: &Report) -> Result<bool, String> {
+    let mut ok = true;
+    for path in files {
+        let file = read(path)?;
+        let text = match ssql_grammar::print::format_script(&file) {
+            Ok(text) => text,
+            Err(diagnostics) => {
+                report.diagnostics(&file, &diagnostics);
+                ok = false;
+                continue;
+            }
+        };
+        if check {
+            if text != file.text() {
+                eprintln!("{} is not in canonical form", path.display());
+                ok = false;
+            }
+        } else if write && path.as_os_str() != "-" {
+            if text != file.text() {
+                std::fs::write(path, text).map_err(|e| format!("cannot write `{}`: {e}", path.display()))?;
+            }
+        } else {
+            print!("{text}");
+        }
+    }
+    Ok(ok)
+}
+
+fn test(paths: &[PathBuf], jit: &str, verbose: bool) -> Result<bool, String> {
+    let config = SessionConfig { jit: Some(jit.to_owned()), ..SessionConfig::default() };
+    let mut tally = slt::Tally::default();
+    for path in slt::files(paths).map_err(|e| e.to_string())? {
+        match slt::run_file(&path, &config) {
+            Ok((passed, mismatches)) => {
+                tally.passed += passed;
+                tally.failed += mismatches.len();
+                if mismatches.is_empty() {
+                    tally.files_passed += 1;
+                } else {
+                    tally.files_failed += 1;
+                }
+                if verbose || !mismatches.is_empty() {
+                    let mark = if mismatches.is_empty() { "ok" } else { "FAILED" };
+                    println!("{mark} {} ({passed} passed, {} failed)", path.display(), mismatches.len());
+                }
+                for m in mismatches {
+                    println!("{}:{}: {}\n  {}", path.display(), m.line, m.sql.trim(), m.what.replace('\n', "\n  "));
+                }
+            }
+            Err(e) => {
+                tally.files_failed += 1;
+                tally.failed += 1;
+                println!("FAILED {}: {e}", path.display());
+            }
+        }
+    }
+    println!("files: {} passed, {} failed", tally.files_passed, tally.files_failed);
+    println!("{} passed, {} failed", tally.passed, tally.failed);
+    Ok(tally.failed == 0)
+}

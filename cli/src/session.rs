@@ -1,0 +1,344 @@
+//! A session: the catalog, the connectors, the running queries, and the execution of statements.
+
+mod describe;
+mod query;
+mod relations;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use jiff::tz::TimeZone;
+use ssql_connectors::MemoryHub;
+use ssql_engine::connector::Registry;
+use ssql_engine::query::RuntimeConfig;
+use ssql_engine::watermark::Policy;
+use ssql_engine::{Clock, EngineError, JitMode, Kernels, QueryHandle, SystemClock, VirtualClock};
+use ssql_grammar::ast::{ExplainStage, ObjectKind, Statement};
+use ssql_grammar::{Diagnostic, SourceFile, Span, Style, parse_script};
+use ssql_plan::{Catalog, Planned, plan_statement};
+use ssql_stdlib::EvalContext;
+
+use crate::compile::{self, Cranelift};
+
+/// How a session is set up.
+#[derive(Debug, Clone, Default)]
+pub struct SessionConfig {
+    /// Relative locations are seen from here.
+    pub base_dir: PathBuf,
+    /// Values of `:name` parameters.
+    pub params: Vec<(String, String)>,
+    /// Worker threads; 0 is one per core.
+    pub threads: usize,
+    /// `on`, `off` or `verify`; a SET in the script overrides it.
+    pub jit: Option<String>,
+    /// Test sessions: no trigger fires by itself, and processing time stands still at the epoch.
+    pub manual: bool,
+    /// Register relations, but read and start nothing.
+    pub dry: bool,
+    /// Print a line per micro-batch to standard error.
+    pub progress: bool,
+}
+
+/// Why a session could not be set up.
+#[derive(Debug)]
+pub struct StartError(EngineError);
+
+impl std::fmt::Display for StartError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "[{}] {}", self.0.condition, self.0.message)
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// Why a statement failed: diagnostics, and the text that their spans point into.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The text.
+    pub file: SourceFile,
+    /// At least one.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.diagnostics.iter().try_for_each(|d| writeln!(f, "{}", d.render(&self.file, Style::Plain).trim_end()))
+    }
+}
+
+/// What a statement gave.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// Nothing to show.
+    Done,
+    /// A remark for people.
+    Message(String),
+    /// Text that was asked for.
+    Text(String),
+    /// Rows.
+    Rows {
+        /// Column names.
+        names: Vec<String>,
+        /// The rows, in order.
+        batches: Vec<RecordBatch>,
+    },
+}
+
+/// A started query and the script that its spans point into.
+struct Started {
+    handle: Arc<QueryHandle>,
+    file: SourceFile,
+    span: Span,
+    /// Its failure has been told.
+    reported: bool,
+}
+
+/// Running queries, shared with whoever may stop them.
+type Queries = Arc<Mutex<Vec<Started>>>;
+
+/// Stops a session's queries from another thread.
+#[derive(Clone)]
+pub struct Stopper(Queries);
+
+impl Stopper {
+    /// Asks all queries to end after their current batch.
+    pub fn stop(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|q| q.handle.request_stop());
+    }
+}
+
+/// See the module's comment.
+pub struct Session {
+    config: SessionConfig,
+    catalog: Catalog,
+    hub: MemoryHub,
+    registry: Arc<Registry>,
+    queries: Queries,
+    clock: Arc<dyn Clock>,
+    virtual_clock: Option<Arc<VirtualClock>>,
+    pool: Arc<rayon::ThreadPool>,
+}
+
+impl Session {
+    /// A session with an empty catalog.
+    pub fn new(config: SessionConfig) -> Result<Session, StartError> {
+        let hub = MemoryHub::default();
+        let registry = ssql_connectors::builtin(&hub);
+        let mut catalog = Catalog::new();
+        registry.iter().for_each(|c| catalog.register_connector(c.desc().clone()));
+        for (name, value) in &config.params {
+            catalog.set_parameter(name.clone(), value.clone());
+        }
+        if let Some(jit) = &config.jit {
+            catalog.settings.set("jit", jit.clone());
+        }
+        let virtual_clock = config.manual.then(|| Arc::new(VirtualClock::default()));
+        let clock: Arc<dyn Clock> = match &virtual_clock {
+            Some(clock) => Arc::clone(clock) as Arc<dyn Clock>,
+            None => Arc::new(SystemClock),
+        };
+        let pool = RuntimeConfig::new(config.threads, Kernels::interpreter()).map_err(StartError)?.pool;
+        Ok(Session {
+            config,
+            catalog,
+            hub,
+            registry: Arc::new(registry),
+            queries: Queries::default(),
+            clock,
+            virtual_clock,
+            pool,
+        })
+    }
+
+    /// The session time zone.
+    pub fn time_zone(&self) -> TimeZone {
+        self.catalog.settings.time_zone()
+    }
+
+    /// The catalog, to look names up.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// A handle that stops the session's queries from another thread.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.queries))
+    }
+
+    /// Runs a script's statements in order and returns what each gave. Stops at the first that fails; a script that
+    /// does not parse runs nothing.
+    pub fn run_script(&mut self, file: &SourceFile) -> Result<Vec<Outcome>, Failure> {
+        let mut outcomes = Vec::new();
+        self.run_script_with(file, &mut |outcome| outcomes.push(outcome))?;
+        Ok(outcomes)
+    }
+
+    /// As [`Session::run_script`], handing each outcome on as it comes.
+    pub fn run_script_with(&mut self, file: &SourceFile, show: &mut dyn FnMut(Outcome)) -> Result<(), Failure> {
+        let (script, diagnostics) = parse_script(file);
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(Failure { file: file.clone(), diagnostics });
+        }
+        for statement in &script.statements {
+            let planned = self.plan(statement).map_err(|diagnostics| Failure { file: file.clone(), diagnostics })?;
+            show(self.execute(file, statement, planned)?);
+        }
+        Ok(())
+    }
+
+    /// Plans a statement over the catalog as it is now.
+    pub fn plan(&self, statement: &Statement) -> Result<Planned, Vec<Diagnostic>> {
+        plan_statement(statement, &self.catalog)
+    }
+
+    /// Carries a planned statement out. `file` is the text that it came from.
+    pub fn execute(&mut self, file: &SourceFile, statement: &Statement, planned: Planned) -> Result<Outcome, Failure> {
+        let span = statement.span;
+        self.carry_out(file, statement, planned)
+            .map_err(|e| Failure { file: file.clone(), diagnostics: vec![diagnostic(&e, span)] })
+            .and_then(|result| result)
+    }
+
+    fn carry_out(
+        &mut self,
+        file: &SourceFile,
+        statement: &Statement,
+        planned: Planned,
+    ) -> Result<Result<Outcome, Failure>, EngineError> {
+        if self.config.dry
+            && !matches!(planned, Planned::CreateRelation(_) | Planned::CreateFunction(_) | Planned::Set { .. })
+        {
+            return Ok(Ok(Outcome::Done));
+        }
+        Ok(Ok(match planned {
+            Planned::CreateRelation(create) => {
+                self.create_relation(*create)?;
+                Outcome::Done
+            }
+            Planned::CreateFunction(function) => {
+                if let Some(function) = function {
+                    self.catalog.register_function(*function);
+                }
+                Outcome::Done
+            }
+            Planned::Drop { kind, name, exists } => {
+                if exists {
+                    if kind == ObjectKind::Function {
+                        self.catalog.remove_function(&name);
+                    } else {
+                        self.drop_relation(&name)?;
+                    }
+                }
+                Outcome::Done
+            }
+            Planned::Insert(insert) => {
+                let batches = self.run_rows(&insert.rows)?;
+                self.hub.insert(&insert.relation, batches)?;
+                Outcome::Done
+            }
+            Planned::Batch(batch) => {
+                let batches = self.run_rows(&batch)?;
+                let names = batch.schema.fields.iter().map(|f| f.name.clone()).collect();
+                Outcome::Rows { names, batches }
+            }
+            Planned::Query(query) => {
+                let name = self.start_query(file, statement.span, *query)?;
+                if self.config.manual { Outcome::Done } else { Outcome::Message(format!("started query `{name}`")) }
+            }
+            Planned::Show(show) => self.show(&show)?,
+            Planned::Describe { extended, relation } => self.describe(&relation, extended),
+            Planned::StopQuery { name, drain } => {
+                if drain {
+                    return Err(not_yet("STOP QUERY ... WITH DRAIN"));
+                }
+                self.handle(&name)?.stop();
+                Outcome::Done
+            }
+            Planned::AwaitQuery { name, timeout_micros } => return self.await_query(name.as_deref(), timeout_micros),
+            Planned::ProcessAllAvailable(name) => {
+                if let Err(failure) = self.process_all_available(name.as_deref())? {
+                    return Ok(Err(failure));
+                }
+                Outcome::Done
+            }
+            Planned::AdvanceClock(micros) => match &self.virtual_clock {
+                Some(clock) => {
+                    clock.advance(micros);
+                    Outcome::Done
+                }
+                None => {
+                    return Err(user("UNSUPPORTED_FEATURE.CLOCK", "ADVANCE CLOCK works in test sessions only")
+                        .with_help("Run the statements with `ssql test`."));
+                }
+            },
+            Planned::Explain(explained) => Outcome::Text(
+                match explained.stage {
+                    ExplainStage::Ast => Ok(explained.ast.clone()),
+                    stage => compile::explain(stage, statement, &explained.planned),
+                }
+                .map_err(EngineError::internal)?,
+            ),
+            Planned::Set { key, value } => {
+                self.catalog.settings.set(key, value);
+                Outcome::Done
+            }
+            Planned::ShowSettings(settings) => {
+                let (keys, values): (Vec<_>, Vec<_>) = settings.into_iter().map(|(k, v)| (k.to_owned(), v)).unzip();
+                describe::strings(&["key", "value"], vec![keys, values])
+            }
+            Planned::Reset(key) => {
+                self.catalog.settings.reset(key);
+                Outcome::Done
+            }
+        }))
+    }
+
+    /// Runs a bounded query.
+    fn run_rows(&self, plan: &ssql_plan::BatchPlan) -> Result<Vec<RecordBatch>, EngineError> {
+        let eval =
+            EvalContext { time_zone: self.time_zone(), now_micros: self.clock.now_micros(), ..EvalContext::default() };
+        let tables = self.tables();
+        ssql_engine::run_batch(&plan.pipeline, &tables, eval, &self.runtime())
+    }
+
+    /// What queries started now run with.
+    fn runtime(&self) -> RuntimeConfig {
+        let settings = &self.catalog.settings;
+        let mode = match settings.get("jit") {
+            "off" => JitMode::Off,
+            "verify" => JitMode::Verify,
+            _ => JitMode::On,
+        };
+        let policy = if settings.get("watermark.policy") == "max" { Policy::Max } else { Policy::Min };
+        let n_partitions = settings.get("state.partitions").parse().unwrap_or(self.pool.current_num_threads());
+        RuntimeConfig {
+            pool: Arc::clone(&self.pool),
+            n_partitions,
+            kernels: Kernels { compiler: Some(Arc::new(Cranelift)), mode },
+            policy,
+        }
+    }
+}
+
+/// An engine's failure as a diagnostic; without a span of its own it points at the statement.
+fn diagnostic(e: &EngineError, statement: Span) -> Diagnostic {
+    let span = e.span.map_or(statement, |(start, end)| Span::new(start, end));
+    let mut d = Diagnostic::error(e.condition.clone(), e.message.clone()).at(span);
+    for help in &e.help {
+        d = d.with_help(help.clone());
+    }
+    if let Some(batch) = e.batch {
+        d = d.with_note(format!("It happened in micro-batch {batch}; nothing of that batch was delivered."));
+    }
+    d
+}
+
+fn user(condition: &str, message: impl Into<String>) -> EngineError {
+    EngineError::new(condition, ssql_engine::connector::Domain::User, message)
+}
+
+/// The error for what parses and is not executed yet.
+fn not_yet(what: &str) -> EngineError {
+    user("UNSUPPORTED_FEATURE.NOT_EXECUTED", format!("`{what}` is not executed yet"))
+}

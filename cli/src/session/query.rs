@@ -1,0 +1,226 @@
+//! Streaming queries of a session: start, look up, wait.
+
+use std::path::PathBuf;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ssql_engine::connector::{Declaration, Options, Sink};
+use ssql_engine::progress::QueryProgress;
+use ssql_engine::query::handle::{OnProgress, no_such_query};
+use ssql_engine::{EngineError, QueryHandle, QuerySpec, Result, Trigger};
+use ssql_grammar::{SourceFile, Span};
+use ssql_ir::Op;
+use ssql_plan::{SinkTarget, StreamingPlan};
+
+use super::relations::{connector_name, connector_of};
+use super::{Failure, Outcome, Session, Started, diagnostic, not_yet, user};
+
+impl Session {
+    /// Starts a planned query; returns its name.
+    pub(super) fn start_query(&mut self, file: &SourceFile, span: Span, plan: StreamingPlan) -> Result<String> {
+        if plan.late_data_to.is_some() {
+            return Err(not_yet("LATE DATA TO"));
+        }
+        if self.queries().iter().any(|q| q.handle.name().eq_ignore_ascii_case(&plan.name) && q.handle.is_active()) {
+            return Err(user("QUERY_ALREADY_EXISTS", format!("a query named `{}` is already running", plan.name))
+                .with_help(format!("STOP QUERY {} first, or name this one with CREATE QUERY.", plan.name)));
+        }
+        let mut sources = Vec::new();
+        for node in &plan.pipeline.nodes {
+            if let Op::Source { relation, streaming: true, .. } = &node.op {
+                let relation = self
+                    .catalog
+                    .relation(relation)
+                    .ok_or_else(|| EngineError::internal(format!("the plan reads `{relation}`, which is gone")))?;
+                if relation.rejects_to.is_some() {
+                    return Err(not_yet("REJECTS TO"));
+                }
+                let declaration = self.declaration(relation, relation.schema.clone().unwrap_or_default());
+                sources.push(connector_of(&self.registry, connector_name(relation))?.source(&declaration)?);
+            }
+        }
+        let sink = self.open_sink(&plan)?;
+        let trigger = match plan.trigger {
+            _ if self.config.manual => Trigger::Manual,
+            ssql_plan::Trigger::Default => Trigger::Default,
+            ssql_plan::Trigger::ProcessingTime { micros } => Trigger::ProcessingTime(micros),
+            ssql_plan::Trigger::AvailableNow => Trigger::AvailableNow,
+            ssql_plan::Trigger::Once => Trigger::Once,
+        };
+        let on_progress = self.config.progress.then(|| Box::new(print_progress) as OnProgress);
+        let spec = QuerySpec {
+            name: plan.name.clone(),
+            checkpoint: plan.checkpoint.as_ref().map(|c| PathBuf::from(self.place(c))),
+            pipeline: plan.pipeline,
+            sources,
+            tables: Arc::new(self.tables()),
+            sink,
+            trigger,
+            time_zone: self.time_zone(),
+            clock: Arc::clone(&self.clock),
+            runtime: self.runtime(),
+        };
+        let handle = Arc::new(QueryHandle::start(spec, on_progress)?);
+        let mut queries = self.queries();
+        queries.retain(|q| !q.handle.name().eq_ignore_ascii_case(&plan.name));
+        queries.push(Started { handle, file: file.clone(), span, reported: false });
+        drop(queries);
+        Ok(plan.name)
+    }
+
+    /// Opens the sink and lets the catalog know its columns from now on.
+    fn open_sink(&mut self, plan: &StreamingPlan) -> Result<Box<dyn Sink>> {
+        match &plan.sink {
+            SinkTarget::Named(name) => {
+                let relation = self
+                    .catalog
+                    .relation(name)
+                    .ok_or_else(|| EngineError::internal(format!("the plan writes to `{name}`, which is gone")))?;
+                if relation.foreach_batch.is_some() {
+                    return Err(not_yet("FOREACH BATCH"));
+                }
+                let declaration = self.declaration(relation, plan.schema.clone());
+                let sink = connector_of(&self.registry, connector_name(relation))?.sink(&declaration)?;
+                let name = relation.name.clone();
+                self.catalog.set_schema(&name, plan.schema.clone());
+                Ok(sink)
+            }
+            SinkTarget::Console => {
+                let declaration = Declaration {
+                    name: plan.name.clone(),
+                    schema: plan.schema.clone(),
+                    location: None,
+                    options: Options::new(plan.options.iter().map(|o| (o.key.clone(), o.value.clone()))),
+                    partition_by: Vec::new(),
+                    time_zone: self.time_zone(),
+                };
+                Ok(connector_of(&self.registry, "console")?.sink(&declaration)?)
+            }
+        }
+    }
+
+    fn queries(&self) -> MutexGuard<'_, Vec<Started>> {
+        self.queries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The handles of all queries, in the order in which they were started.
+    pub fn handles(&self) -> Vec<Arc<QueryHandle>> {
+        self.queries().iter().map(|q| Arc::clone(&q.handle)).collect()
+    }
+
+    /// The handle of a query.
+    pub fn handle(&self, name: &str) -> Result<Arc<QueryHandle>> {
+        let found =
+            self.queries().iter().find(|q| q.handle.name().eq_ignore_ascii_case(name)).map(|q| q.handle.clone());
+        found.ok_or_else(|| no_such_query(name))
+    }
+
+    /// The failure of an ended query, told once.
+    fn take_failure(&self, name: &str) -> Option<Failure> {
+        let mut queries = self.queries();
+        let started = queries.iter_mut().find(|q| q.handle.name() == name)?;
+        let error = started.handle.error()?;
+        started.reported = true;
+        Some(Failure { file: started.file.clone(), diagnostics: vec![diagnostic(&error, started.span)] })
+    }
+
+    pub(super) fn await_query(
+        &self,
+        name: Option<&str>,
+        timeout_micros: Option<i64>,
+    ) -> Result<std::result::Result<Outcome, Failure>> {
+        let timeout = timeout_micros.map(|m| Duration::from_micros(m.unsigned_abs()));
+        let ended = match name {
+            Some(name) => {
+                let handle = self.handle(name)?;
+                handle.await_termination(timeout).then(|| handle.name().to_owned())
+            }
+            None => await_any(&self.handles(), timeout),
+        };
+        let Some(ended) = ended else {
+            return Ok(Ok(Outcome::Message("the query is still running".to_owned())));
+        };
+        Ok(match self.take_failure(&ended) {
+            Some(failure) => Err(failure),
+            None => Ok(Outcome::Done),
+        })
+    }
+
+    pub(super) fn process_all_available(&self, name: Option<&str>) -> Result<std::result::Result<(), Failure>> {
+        let handles = match name {
+            Some(name) => vec![self.handle(name)?],
+            // A query that has ended and whose failure was told is done with.
+            None => self.queries().iter().filter(|q| !q.reported).map(|q| Arc::clone(&q.handle)).collect(),
+        };
+        let mut failure = None;
+        for handle in handles {
+            if handle.process_all_available().is_err() {
+                let told = self.take_failure(handle.name());
+                failure = failure.or(told);
+            }
+        }
+        Ok(failure.map_or(Ok(()), Err))
+    }
+
+    /// Ends all queries after their current batches.
+    pub fn stop_all(&self) {
+        let handles = self.handles();
+        handles.iter().for_each(|h| h.request_stop());
+        handles.iter().for_each(|h| h.stop());
+    }
+
+    /// Waits until all queries have ended.
+    ///
+    /// # Errors
+    /// The failures that have not been told yet.
+    pub fn await_all(&self) -> Result<(), Vec<Failure>> {
+        let mut failures = Vec::new();
+        for handle in self.handles() {
+            if !self.config.manual {
+                handle.await_termination(None);
+            }
+            let told = self.queries().iter().any(|q| q.handle.name() == handle.name() && q.reported);
+            if !told {
+                failures.extend(self.take_failure(handle.name()));
+            }
+        }
+        if failures.is_empty() { Ok(()) } else { Err(failures) }
+    }
+}
+
+/// Waits for the first query to end; its name, or `None` when the time is up (or there is no query).
+fn await_any(handles: &[Arc<QueryHandle>], timeout: Option<Duration>) -> Option<String> {
+    const STEP: Duration = Duration::from_millis(20);
+    let deadline = timeout.map(|t| std::time::Instant::now() + t);
+    while !handles.is_empty() {
+        if let Some(ended) = handles.iter().find(|h| !h.is_active()) {
+            return Some(ended.name().to_owned());
+        }
+        if deadline.is_some_and(|d| std::time::Instant::now() >= d) {
+            return None;
+        }
+        handles[0].await_termination(Some(STEP));
+    }
+    None
+}
+
+/// One line a micro-batch.
+fn print_progress(p: &QueryProgress) {
+    let name = p.name.as_deref().unwrap_or("query");
+    let mut line = format!(
+        "[{name}] batch {}: {} rows in, {} out, {} ms",
+        p.batch_id, p.num_input_rows, p.sink.num_output_rows, p.batch_duration
+    );
+    if let Some(watermark) = p.event_time.get("watermark") {
+        line.push_str(&format!(", watermark {watermark}"));
+    }
+    let state: u64 = p.state_operators.iter().map(|s| s.num_rows_total).sum();
+    if state > 0 {
+        line.push_str(&format!(", {state} groups"));
+    }
+    let late: u64 = p.state_operators.iter().map(|s| s.num_rows_dropped_by_watermark).sum();
+    if late > 0 {
+        line.push_str(&format!(", {late} late"));
+    }
+    eprintln!("{line}");
+}

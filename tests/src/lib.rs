@@ -1,1 +1,0 @@
-//! Harness and test tiers over the whole workspace
