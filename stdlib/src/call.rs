@@ -102,6 +102,21 @@ pub fn zip_with<A: ArrowPrimitiveType, B: ArrowPrimitiveType, O>(
     }
 }
 
+/// Calls `f` for each row of two arguments, in loops over slices.
+pub fn zip_each<A: ArrowPrimitiveType, B: ArrowPrimitiveType>(
+    a: &Fixed<'_, A>,
+    b: &Fixed<'_, B>,
+    rows: usize,
+    mut f: impl FnMut(A::Native, B::Native),
+) {
+    match (a.mask, b.mask) {
+        (0, 0) => (0..rows).for_each(|_| f(a.values[0], b.values[0])),
+        (0, _) => b.values[..rows].iter().for_each(|y| f(a.values[0], *y)),
+        (_, 0) => a.values[..rows].iter().for_each(|x| f(*x, b.values[0])),
+        _ => a.values[..rows].iter().zip(&b.values[..rows]).for_each(|(x, y)| f(*x, *y)),
+    }
+}
+
 /// View of an argument of which `row` reads the array at `row`, or at 0 if it is a constant.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a, A: Array> {

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, RecordBatch, Scalar, UInt32Array, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute;
 use jiff::tz::TimeZone;
@@ -476,6 +476,14 @@ fn case<'a>(
         if n == scope.rows {
             return evaluate_in(value, scope, ctx);
         }
+        if let ([_], Some(other)) = (branches, otherwise)
+            && [value, other].iter().all(|e| e.data_type == expr.data_type && is_harmless(e))
+            && !expr.data_type.is_nested()
+        {
+            // One condition and two values that are there already: no rows need to be picked apart.
+            let (value, other) = (evaluate_in(value, scope, ctx)?, evaluate_in(other, scope, ctx)?);
+            return Ok(Value::Column(choose(&holds, &value, &other)?));
+        }
         let hit = indices_where(&holds);
         let miss = indices_where(&compute::not(&holds)?);
         let (hit, miss) = match &open {
@@ -507,6 +515,18 @@ fn case<'a>(
             None => Ok(Value::Constant(new_null_array(&arrow_type(&expr.data_type), 1))),
         },
     }
+}
+
+/// `value` where the mask is set, `other` elsewhere; both of one type.
+fn choose(mask: &BooleanArray, value: &Value<'_>, other: &Value<'_>) -> EvalResult {
+    let datum = |v: &Value<'_>| -> Result<Box<dyn Datum>, EvalError> {
+        match v {
+            Value::Column(a) => Ok(Box::new(a.clone())),
+            Value::Constant(a) => Ok(Box::new(Scalar::new(a.clone()))),
+            Value::Lambda(_) => Err(EvalError::internal("a lambda is no value")),
+        }
+    };
+    Ok(compute::kernels::zip::zip(mask, datum(value)?.as_ref(), datum(other)?.as_ref())?)
 }
 
 fn take_piece(
