@@ -67,6 +67,9 @@ fn random_calls(rng: &mut StdRng, schema: &Schema) -> Vec<AggCall> {
         .collect()
 }
 
+/// Bytes of several values, `None` for NULL.
+type Values = Vec<Option<Vec<u8>>>;
+
 /// One side of the comparison: a table and its objects.
 struct Side {
     table: GroupTable,
@@ -107,7 +110,7 @@ impl Side {
         Ok(())
     }
 
-    fn results(&mut self, calls: &[AggCall]) -> HashMap<Vec<Option<Vec<u8>>>, Vec<Option<Vec<u8>>>> {
+    fn results(&mut self, calls: &[AggCall]) -> HashMap<Values, Values> {
         let groups: Vec<u32> = (0..self.table.len() as u32).collect();
         let columns: Vec<ArrayRef> = calls
             .iter()

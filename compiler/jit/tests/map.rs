@@ -151,7 +151,7 @@ fn casts_check_their_range() {
     assert_eq!(error(cast(col(2), T::Int32, CastMode::Ansi)), (Status::CastOverflow, 0));
     assert_eq!(error(cast(col(3), T::Int64, CastMode::Ansi)), (Status::CastOverflow, 0));
     assert_eq!(longs(cast(col(3), T::Int64, CastMode::Try)), [None, Some(0), Some(1), None]);
-    let limit = Expr::literal(Literal::Float(9.223372036854775807e18), T::Float64);
+    let limit = Expr::literal(Literal::Float(i64::MAX as f64), T::Float64);
     assert_eq!(longs(cast(limit, T::Int64, CastMode::Ansi)), [Some(i64::MAX); 4]);
 }
 

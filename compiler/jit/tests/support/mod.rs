@@ -13,6 +13,7 @@ use arrow::compute::{filter_record_batch, take};
 use rand::Rng;
 use rand::rngs::StdRng;
 use ssql_abi::{ColumnView, KernelError, MapKernel};
+use ssql_ir::print::ExprText;
 use ssql_ir::{CastMode, DataType as T, Expr, ExprKind, Field, Literal, Schema};
 use ssql_jit::compile_map;
 use ssql_stdlib::{EvalContext, EvalError, arrow_schema, evaluate, filter_mask};
@@ -88,7 +89,7 @@ fn random_int(rng: &mut StdRng, taste: Taste, least: i64, most: i64) -> i64 {
 fn random_float(rng: &mut StdRng, taste: Taste) -> f64 {
     if rng.random_ratio(1, if taste == Taste::Wild { 3 } else { 12 }) {
         let odd = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, 127.9, -128.9, 32767.5, 2147483648.0];
-        let odder = [-2147483649.0, 9.223372036854775807e18, -9.3e18, 1e300, 5e-324, 127.0, 128.0, -129.0, 0.1];
+        let odder = [-2147483649.0, i64::MAX as f64, -9.3e18, 1e300, 5e-324, 127.0, 128.0, -129.0, 0.1];
         return odd.into_iter().chain(odder).nth(rng.random_range(0..18)).expect("18 values");
     }
     f64::from(rng.random_range(-8..9)) / 2.0
@@ -326,26 +327,6 @@ impl Exprs<'_> {
     }
 }
 
-/// The expression as a reader of a failure wants it.
-pub fn show(e: &Expr) -> String {
-    let list = |args: &[Expr]| args.iter().map(show).collect::<Vec<_>>().join(", ");
-    let t = &e.data_type;
-    match &e.kind {
-        ExprKind::Column(c) => format!("#{c}"),
-        ExprKind::Literal(l) => format!("{l:?}:{t}"),
-        ExprKind::Call { function, args } => format!("{function}({}):{t}", list(args)),
-        ExprKind::Cast { input, mode } => format!("{mode:?}Cast({} as {t})", show(input)),
-        ExprKind::And(a, b) => format!("({} AND {})", show(a), show(b)),
-        ExprKind::Or(a, b) => format!("({} OR {})", show(a), show(b)),
-        ExprKind::Case { branches, otherwise } => {
-            let branches: Vec<String> = branches.iter().map(|(c, v)| format!("{} => {}", show(c), show(v))).collect();
-            format!("case({} else {:?})", branches.join(", "), otherwise.as_deref().map(show))
-        }
-        ExprKind::Coalesce(args) => format!("coalesce({})", list(args)),
-        other => format!("{other:?}"),
-    }
-}
-
 /// What a comparison with the reference found.
 #[derive(Debug, PartialEq)]
 pub enum Checked {
@@ -364,6 +345,7 @@ pub fn check_map(predicate: Option<&Expr>, project: &[Expr], schema: &Schema, ba
     // SAFETY: the views are of the batch, which has the schema's columns.
     let got = unsafe { kernel.run(&views.columns, batch.num_rows()) };
     let wanted: Vec<&Expr> = kernel.computed().iter().map(|&i| &project[i]).collect();
+    let show = |e: &Expr| ExprText(e, &schema.fields).to_string();
     let context = || {
         let project: Vec<String> = wanted.iter().map(|e| show(e)).collect();
         format!("predicate {:?}\nproject {project:#?}", predicate.map(show))
@@ -377,15 +359,15 @@ pub fn check_map(predicate: Option<&Expr>, project: &[Expr], schema: &Schema, ba
             }
             for (k, (output, column)) in got.columns.iter().zip(&columns).enumerate() {
                 let width = output.values.len() / rows.len().max(1);
-                for i in 0..rows.len() {
+                for (i, row) in rows.iter().enumerate() {
                     let valid = output.validity.is_empty() || output.validity[i] == 1;
                     let value = valid.then(|| &output.values[i * width..(i + 1) * width]);
                     let want = bytes_of(column, i);
                     assert!(
                         same(value, want.as_deref(), &wanted[k].data_type),
                         "row {} of column {k}: kernel {value:?}, reference {want:?}; batch {:?}\n{}",
-                        rows[i],
-                        batch.slice(rows[i] as usize, 1),
+                        row,
+                        batch.slice(*row as usize, 1),
                         context()
                     );
                 }
