@@ -167,7 +167,7 @@ pub const RULES: &[Rule] = &[
         condition: "UNSUPPORTED_STREAMING_OPERATION.STREAM_STATIC_OUTER_JOIN",
         message: "this join would have to show table rows that no stream row ever matches",
         help: "Put the stream on the side whose rows are all shown: stream LEFT JOIN table.",
-        example: "SELECT v, n FROM d LEFT JOIN s ON s.k = d.k EMIT APPEND",
+        example: "SELECT s.v, n FROM d LEFT JOIN s ON s.k = d.k EMIT APPEND",
         find: |c| {
             c.streaming_nodes(|p| match &p.node {
                 Node::Join { kind, .. } => match (p.inputs[0].streaming(), p.inputs[1].streaming()) {

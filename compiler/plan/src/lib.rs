@@ -24,6 +24,8 @@ pub mod passes;
 pub mod settings;
 pub mod statement;
 mod stream_join;
+#[cfg(test)]
+mod tests;
 
 pub use catalog::{Catalog, ConnectorUse, OptionValue, Relation, RelationKind, SqlFunction, WatermarkSpec};
 pub use diag::Fallible;

@@ -72,7 +72,11 @@ impl Settings {
         let lower = value.to_ascii_lowercase();
         let stored = match spec.kind {
             Kind::TimeZone => {
-                time_zone(value).ok_or_else(|| box_bad("Give a zone such as `UTC`, `Europe/Berlin` or `+02:00`."))?;
+                time_zone(value).ok_or_else(|| {
+                    let mut d = box_bad("Give a zone such as `UTC`, `Europe/Berlin` or `+02:00`.");
+                    d.condition = "INVALID_CONF_VALUE.TIME_ZONE".into();
+                    d
+                })?;
                 value.to_string()
             }
             Kind::Positive => match value.parse::<u32>() {

@@ -76,6 +76,11 @@ impl<'a> Binder<'a> {
                 format!("the aggregate `{name}` stands inside another aggregate"),
                 "Compute the inner one in a subquery.",
             ),
+            Clause::AggregateFilter => (
+                "INVALID_AGGREGATE_FILTER.CONTAINS_AGGREGATE",
+                format!("FILTER sees single rows and cannot hold the aggregate `{name}`"),
+                "Compute the inner one in a subquery.",
+            ),
             Clause::On => (
                 "UNSUPPORTED_EXPR_FOR_OPERATOR",
                 format!("a join condition cannot hold the aggregate `{name}`"),
@@ -143,7 +148,7 @@ impl<'a> Binder<'a> {
             args.clear();
         }
         let filter = match &f.filter {
-            Some(p) => Some(self.bind_predicate(p, env)?),
+            Some(p) => Some(self.bind_predicate(p, &Env { clause: Clause::AggregateFilter, aggs: None, ..*env })?),
             None => None,
         };
         let types: Vec<ArgType> = args.iter().map(arg_type).collect();

@@ -39,6 +39,7 @@ impl<'a> Binder<'a> {
         let call = match ssql_stdlib::function_kind(name) {
             Some(FunctionKind::Aggregate) => self.bind_agg_call(name, f, span, &inner)?,
             Some(FunctionKind::Window) => self.bind_ranking(name, f, span, &inner)?,
+            None => return Err(self.unknown_function(name, span)),
             _ => {
                 return fail(
                     "UNSUPPORTED_EXPR_FOR_WINDOW",

@@ -4,7 +4,7 @@ use ssql_grammar::Span;
 use ssql_grammar::sql::{self, AccessExpr, BinaryOperator as B, CastKind, Subscript, UnaryOperator, Value};
 use ssql_ir::{CastMode, DataType, Expr, ExprKind, Field, Literal};
 
-use super::operators::{and, boolean, cast, is_null, not, or, string};
+use super::operators::{and, boolean, cast, is_null, not, or, resolve_error, string};
 use super::{Binder, Env, literal, origin_at};
 use crate::diag::{Fallible, fail, fail_help};
 
@@ -368,11 +368,7 @@ impl<'a> Binder<'a> {
     /// `CAST(x AS to)`, refused where no such cast exists.
     pub(super) fn explicit_cast(&self, x: Expr, to: &DataType, mode: CastMode, span: Span) -> Fallible<Expr> {
         if !ssql_stdlib::can_cast(&x.data_type, to) {
-            return fail(
-                "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION",
-                format!("{} cannot be cast to {to}", x.data_type),
-                span,
-            );
+            return Err(resolve_error(ssql_stdlib::cast_mismatch(&x.data_type, to), &[], span));
         }
         // A cast that changes nothing but the nullability of nested parts still names the type it was given.
         Ok(cast(x, to, mode).at(origin_at(span)))

@@ -12,7 +12,7 @@ use crate::catalog::{SqlFunction, suggest};
 use crate::diag::{Fallible, fail, fail_help};
 
 /// Functions that the planner lowers to kinds of their own, for did-you-mean.
-const CONDITIONAL: [&str; 6] = ["if", "coalesce", "nvl", "ifnull", "nvl2", "nullif"];
+const CONDITIONAL: [&str; 7] = ["if", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "window_time"];
 
 impl<'a> Binder<'a> {
     pub(super) fn bind_function(&mut self, f: &'a sql::Function, span: Span, env: &Env<'_>) -> Fallible<Expr> {
@@ -271,7 +271,7 @@ impl<'a> Binder<'a> {
         fail("WRONG_NUM_ARGS.WITHOUT_SUGGESTION", message, span)
     }
 
-    fn unknown_function(&self, name: &str, span: Span) -> Box<Diagnostic> {
+    pub(super) fn unknown_function(&self, name: &str, span: Span) -> Box<Diagnostic> {
         let windows = ["tumble", "hop", "session", "window", "session_window"];
         let mut known: Vec<&str> = ssql_stdlib::function_names().chain(CONDITIONAL).chain(windows).collect();
         known.extend(self.catalog.functions().map(|f| f.name.as_str()));

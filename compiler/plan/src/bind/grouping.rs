@@ -179,9 +179,6 @@ impl<'a> Binder<'a> {
                 },
             },
         };
-        if matches!(bound.data_type, DataType::Map(..)) {
-            return fail("GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE", "a MAP cannot be grouped by", span);
-        }
         Ok(match self.window_ref(&bound) {
             Some(w) => {
                 let mut keys = vec![groups.key(self.columns.expr(w.start).at(bound.origin))];

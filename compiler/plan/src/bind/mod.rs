@@ -108,6 +108,8 @@ pub(crate) enum Clause {
     Qualify,
     /// Inside an aggregate.
     Aggregate,
+    /// Inside an aggregate's FILTER.
+    AggregateFilter,
     /// VALUES, LIMIT, DDL, arguments of windows: expressions for themselves.
     Other,
 }

@@ -36,6 +36,16 @@ pub(crate) fn cast(expr: Expr, to: &DataType, mode: CastMode) -> Expr {
     Expr { kind: ExprKind::Cast { input: Box::new(expr), mode }, data_type: to.clone(), nullable, origin }
 }
 
+/// Operators that compare two values of one type.
+const COMPARISONS: [&str; 7] = ["=", "<=>", "<>", "<", "<=", ">", ">="];
+
+/// The same value under a type that differs in names and nullability only.
+fn retyped(e: Expr, to: &DataType) -> Expr {
+    let (nullable, origin) = (e.nullable, e.origin);
+    let kind = ExprKind::Cast { input: Box::new(e), mode: CastMode::Ansi };
+    Expr { kind, data_type: to.clone(), nullable, origin }
+}
+
 /// What stdlib wants to know of an argument.
 pub(crate) fn arg_type(expr: &Expr) -> ArgType {
     let literal = match &expr.kind {
@@ -130,7 +140,16 @@ pub(crate) fn resolved_call(resolved: Resolved, args: Vec<Expr>, span: Span) -> 
 
 impl<'a> Binder<'a> {
     /// A call of a scalar function or operator of the standard library.
-    pub(crate) fn call(&self, name: &str, args: Vec<Expr>, span: Span) -> Fallible<Expr> {
+    pub(crate) fn call(&self, name: &str, mut args: Vec<Expr>, span: Span) -> Fallible<Expr> {
+        if COMPARISONS.contains(&name)
+            && let [a, b] = args.as_mut_slice()
+            && a.data_type.is_nested()
+            && a.data_type != b.data_type
+            && same_type(&a.data_type, &b.data_type)
+        {
+            // Structs are compared field by field, whatever the fields are called.
+            *b = retyped(b.clone(), &a.data_type);
+        }
         let types: Vec<ArgType> = args.iter().map(arg_type).collect();
         match ssql_stdlib::resolve_scalar(name, &types) {
             Ok(resolved) => Ok(resolved_call(resolved, args, span)),

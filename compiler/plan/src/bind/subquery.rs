@@ -52,7 +52,8 @@ impl<'a> Binder<'a> {
                 _ => {
                     let joins = std::cell::RefCell::new(vec![]);
                     let inner = Env { joins: Some(&joins), ..env };
-                    predicates.push(self.bind_predicate(part, &inner)?);
+                    let bound = self.bind_expr(part, &inner)?;
+                    predicates.push(self.to_boolean(bound, "WHERE", "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", at)?);
                     plan = self.apply_joins(plan, joins.into_inner());
                 }
             }

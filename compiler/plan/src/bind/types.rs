@@ -88,7 +88,11 @@ fn decimal(info: &ExactNumberInfo, span: Span) -> Fallible<DataType> {
     }
     match u8::try_from(scale) {
         Ok(scale) if precision >= 1 && u64::from(scale) <= precision => Ok(DataType::Decimal(precision as u8, scale)),
-        _ => fail("INVALID_DECIMAL_TYPE", format!("DECIMAL({precision},{scale}) has no room for its scale"), span),
+        _ => fail(
+            "DECIMAL_SCALE_EXCEEDS_PRECISION",
+            format!("DECIMAL({precision},{scale}) has no room for its scale"),
+            span,
+        ),
     }
 }
 

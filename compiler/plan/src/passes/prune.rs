@@ -1,5 +1,7 @@
 //! Column pruning: each operator gives only what is read above it, down to the columns that a source parses.
 
+use ssql_ir::ExprKind;
+
 use crate::catalog::Catalog;
 use crate::logical::{ColumnId, Columns, Node, Plan, Query, columns_of};
 
@@ -88,6 +90,25 @@ fn prune(plan: &mut Plan, required: &[ColumnId], columns: &Columns) {
     }
     for input in &mut plan.inputs {
         prune(input, &read, columns);
+    }
+    // A projection over one that passes columns through does its work as well.
+    if matches!(plan.node, Node::Project { .. })
+        && let Node::Project { columns: inner } = &plan.inputs[0].node
+        && inner.iter().all(|(id, e)| e.kind == ExprKind::Column(*id))
+    {
+        let below = plan.inputs[0].inputs.remove(0);
+        plan.inputs[0] = below;
+    }
+    // What only the condition of a join reads goes no further.
+    if matches!(plan.node, Node::Join { .. }) {
+        let outputs = plan.outputs();
+        if outputs.iter().any(|id| !required.contains(id)) {
+            let kept =
+                outputs.into_iter().filter(|id| required.contains(id)).map(|id| (id, columns.expr(id))).collect();
+            let span = plan.span;
+            let join = std::mem::replace(plan, Plan::leaf(Node::Limit { limit: None, offset: 0 }, span));
+            *plan = Plan::over(Node::Project { columns: kept }, join, span);
+        }
     }
 }
 
