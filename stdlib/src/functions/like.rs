@@ -7,6 +7,7 @@ use arrow::array::{Array, AsArray};
 use crate::call::{Call, EvalResult, Value};
 use crate::error::EvalError;
 use crate::function::{FunctionDef, Param, Ret, scalar};
+use crate::functions::java_regex::Regex;
 
 /// Entries of this family.
 pub const TABLE: &[FunctionDef] = &[
@@ -166,42 +167,6 @@ fn like(c: &Call<'_>) -> EvalResult {
         let text = if fold { Cow::Owned(case(s.get(row))) } else { Cow::Borrowed(s.get(row)) };
         Ok(last.as_ref().map(|(_, compiled)| compiled.matches(&text)))
     })
-}
-
-/// A compiled regular expression: the linear-time engine where it knows the pattern, a backtracking one for
-/// look-around and back-references, as Java has them.
-#[derive(Debug)]
-pub enum Regex {
-    /// Linear time.
-    Plain(regex::Regex),
-    /// Backtracking.
-    Fancy(Box<fancy_regex::Regex>),
-}
-
-impl Regex {
-    /// Compiles a pattern; Spark's condition if it is none. `function` is for the message.
-    pub fn compile(pattern: &str, function: &str) -> Result<Regex, EvalError> {
-        if let Ok(plain) = regex::Regex::new(pattern) {
-            return Ok(Regex::Plain(plain));
-        }
-        match fancy_regex::Regex::new(pattern) {
-            Ok(fancy) => Ok(Regex::Fancy(Box::new(fancy))),
-            Err(e) => Err(EvalError::new(
-                "INVALID_PARAMETER_VALUE.PATTERN",
-                format!("The pattern '{pattern}' of `{function}` is no regular expression: {e}."),
-            )),
-        }
-    }
-
-    /// Whether it matches somewhere. Errors only where backtracking gives up.
-    pub fn is_match(&self, s: &str) -> Result<bool, EvalError> {
-        match self {
-            Regex::Plain(r) => Ok(r.is_match(s)),
-            Regex::Fancy(r) => {
-                r.is_match(s).map_err(|e| EvalError::new("INVALID_PARAMETER_VALUE.PATTERN", e.to_string()))
-            }
-        }
-    }
 }
 
 fn rlike(c: &Call<'_>) -> EvalResult {

@@ -40,13 +40,34 @@ use crate::function::FunctionDef;
 
 pub mod access;
 pub mod arithmetic;
+pub mod array_sets;
+pub mod arrays;
+pub mod clock;
 pub mod comparison;
 pub mod conditional;
+pub mod date_arithmetic;
+pub mod date_fields;
+pub mod date_format;
 pub mod datetime_arithmetic;
 pub mod decimal;
+pub mod encode;
+pub mod generators;
+pub mod higher_order;
+pub mod java_regex;
+pub mod json;
 pub mod like;
+mod lists;
 pub mod logic;
+pub mod maps;
 pub mod ranking;
+pub mod regexp;
+pub mod sequence;
+pub mod string_search;
+pub mod strings;
+pub mod structs;
+pub mod time_zones;
+pub mod timestamp_units;
+pub mod unix_time;
 pub mod window;
 
 /// The tables, in the order in which documentation lists them.
@@ -56,7 +77,26 @@ static FAMILIES: &[&[FunctionDef]] = &[
     logic::TABLE,
     conditional::TABLE,
     like::TABLE,
+    strings::TABLE,
+    string_search::TABLE,
+    regexp::TABLE,
+    encode::TABLE,
+    arrays::TABLE,
+    array_sets::TABLE,
+    sequence::TABLE,
+    maps::TABLE,
+    structs::TABLE,
+    higher_order::TABLE,
+    generators::TABLE,
+    json::TABLE,
     access::TABLE,
+    clock::TABLE,
+    date_fields::TABLE,
+    date_arithmetic::TABLE,
+    timestamp_units::TABLE,
+    date_format::TABLE,
+    unix_time::TABLE,
+    time_zones::TABLE,
     window::TABLE,
     ranking::TABLE,
     crate::aggregate::basic::TABLE,
