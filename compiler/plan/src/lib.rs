@@ -11,6 +11,7 @@
 //!
 //! This crate opens nothing and executes nothing; what a connector can do reaches it as data.
 #![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod bind;
 pub mod catalog;

@@ -114,7 +114,6 @@ impl<'a> Binder<'a> {
         })
     }
 
-    #[expect(clippy::type_complexity, reason = "the three parts of an OVER clause")]
     fn bind_over_clause(
         &mut self,
         f: &'a sql::Function,
@@ -129,7 +128,6 @@ impl<'a> Binder<'a> {
         self.bind_window_spec(spec, span, env, 0)
     }
 
-    #[expect(clippy::type_complexity, reason = "the three parts of an OVER clause")]
     fn bind_named_window(
         &mut self,
         name: &sql::Ident,
@@ -152,7 +150,6 @@ impl<'a> Binder<'a> {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "the three parts of an OVER clause")]
     fn bind_window_spec(
         &mut self,
         spec: &'a sql::WindowSpec,

@@ -1,7 +1,7 @@
 //! FROM: relations, views, CTEs, subqueries, table functions, watermarks, LATERAL VIEW.
 
 use ssql_grammar::sql::{self, FunctionArg, FunctionArgExpr, TableFactor};
-use ssql_grammar::{Diagnostic, Span, ast};
+use ssql_grammar::{Diagnostic, Span, ast, embed};
 use ssql_ir::{DataType, Expr, Schema};
 use ssql_stdlib::{ArgType, FunctionKind};
 
@@ -112,13 +112,21 @@ impl<'a> Binder<'a> {
             TableFactor::Unpivot { .. } => self.bind_unpivot(factor, span, outer)?,
             other => return self.not_in_dialect(&format!("`{other}` in FROM"), span),
         };
-        if let Some(watermark) = clauses.watermark(factor) {
+        if let Some(watermark) = clauses.watermark(factor).or_else(|| self.subquery_watermark(factor)) {
             rel = self.bind_watermark(rel, watermark)?;
         }
         if let Some(alias) = factor_alias(factor) {
             rel.scope = self.aliased(rel.scope, alias)?;
         }
         Ok(rel)
+    }
+
+    /// The watermark after a subquery, found by where the subquery begins: its recorded end may lie past the tree's
+    /// where a clause was lifted out of its last words.
+    fn subquery_watermark(&self, factor: &TableFactor) -> Option<&'a ast::Watermark> {
+        let TableFactor::Derived { .. } = factor else { return None };
+        let start = embed::factor_span(factor)?.start;
+        self.clauses.watermarks.iter().find(|w| w.relation.start == start).map(|w| &w.watermark)
     }
 
     fn refuse_sample<T>(&self, span: Span) -> Fallible<T> {

@@ -6,10 +6,13 @@ use ssql_ir::{CastMode, DataType, Expr, ExprKind, LambdaParam};
 use ssql_stdlib::{ArgType, FunctionKind};
 
 use super::expr::{implicit_name, struct_of};
-use super::operators::{arg_type, cast, is_null, resolve_error, resolved_call};
+use super::operators::{arg_type, cast, is_null, resolve_error, resolved_call, string};
 use super::{Binder, Clause, Env, LambdaFrame, Scope, origin_at};
 use crate::catalog::{SqlFunction, suggest};
 use crate::diag::{Fallible, fail, fail_help};
+
+/// Functions whose first argument of three is a unit of time.
+const UNIT_FIRST: [&str; 6] = ["timestampadd", "timestampdiff", "dateadd", "datediff", "date_add", "date_diff"];
 
 /// Functions that the planner lowers to kinds of their own, for did-you-mean.
 const CONDITIONAL: [&str; 7] = ["if", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "window_time"];
@@ -57,7 +60,16 @@ impl<'a> Binder<'a> {
         if asts.iter().any(|a| matches!(a, sql::Expr::Lambda(_))) {
             return self.bind_higher_order(&name, &asts, span, env);
         }
-        let args = asts.iter().map(|a| self.bind_expr(a, env)).collect::<Fallible<Vec<_>>>()?;
+        let mut args = vec![];
+        for (i, ast) in asts.iter().enumerate() {
+            args.push(match ast {
+                // A unit of time stands as a bare word: timestampadd(DAY, 1, ts).
+                sql::Expr::Identifier(unit) if i == 0 && asts.len() == 3 && UNIT_FIRST.contains(&name.as_str()) => {
+                    string(&unit.value.to_ascii_lowercase()).at(origin_at(self.ident_span(unit)))
+                }
+                other => self.bind_expr(other, env)?,
+            });
+        }
         self.conditional_or_call(&name, args, span)
     }
 

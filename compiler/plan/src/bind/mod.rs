@@ -350,7 +350,7 @@ impl<'a> Binder<'a> {
 
     /// A type of the script.
     pub fn bind_type(&self, t: &sql::DataType) -> Fallible<DataType> {
-        data_type(t, self.inside.unwrap_or_else(|| self.fragment))
+        data_type(t, self.inside.unwrap_or(self.fragment))
     }
 }
 

@@ -23,9 +23,7 @@ fn fold_plan(plan: &mut Plan, context: &EvalContext) {
 }
 
 fn context(catalog: &Catalog) -> EvalContext {
-    let mut context = EvalContext::default();
-    context.time_zone = catalog.settings.time_zone();
-    context
+    EvalContext { time_zone: catalog.settings.time_zone(), ..EvalContext::default() }
 }
 
 /// The expression with its constant parts computed.
