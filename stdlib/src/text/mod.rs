@@ -1,11 +1,13 @@
 //! Values as text and text as values, by Spark's rules.
 
+mod date_pattern;
 mod format;
 mod interval;
 mod number;
 mod parse_time;
 mod types;
 
+pub use date_pattern::{DatePattern, ParsedTime};
 pub use format::{CellFormatter, write_date, write_timestamp};
 pub use interval::{IntervalUnit, parse_interval, write_day_time, write_year_month};
 pub use number::{
