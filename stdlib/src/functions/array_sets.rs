@@ -61,7 +61,7 @@ pub const TABLE: &[FunctionDef] = &[
 
 fn member_type(c: &TypeCall<'_>, result: fn(&T) -> T) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
-    if *c.ty(1) == T::Null {
+    if *c.ty(1) == T::Null && c.name != "array_remove" {
         return Err(ResolveError::new(
             "DATATYPE_MISMATCH.NULL_TYPE",
             format!("Null typed values cannot be used as arguments of `{}`.", c.name),

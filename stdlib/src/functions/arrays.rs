@@ -177,7 +177,7 @@ fn element_at_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
         }
         T::Array(e) => {
             let index = match c.ty(1) {
-                t if t.is_integer() || *t == T::Null => T::Int32,
+                T::Int8 | T::Int16 | T::Int32 | T::Null => T::Int32,
                 _ => return Err(c.mismatch(1, "INT")),
             };
             Ok(Typed::new(vec![c.ty(0).clone(), index], e.data_type.clone()))
@@ -247,13 +247,9 @@ fn join(c: &Call<'_>) -> EvalResult {
 fn flatten_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(1, 1)?;
     match c.ty(0) {
-        T::Null => Ok(Typed::new(vec![T::array(T::array(T::Null))], T::array(T::Null))),
         T::Array(outer) if matches!(outer.data_type, T::Array(_)) => {
             let nullable = outer.nullable || c.any_nullable();
             Ok(Typed::new(vec![c.ty(0).clone()], outer.data_type.clone()).nullable(nullable))
-        }
-        T::Array(outer) if outer.data_type == T::Null => {
-            Ok(Typed::new(vec![T::array(T::array(T::Null))], T::array(T::Null)))
         }
         _ => Err(c.mismatch(0, "ARRAY of ARRAY")),
     }

@@ -311,7 +311,7 @@ impl Charset {
                 }
             }
             Charset::Utf32 => {
-                if bytes.len() % 4 != 0 {
+                if !bytes.len().is_multiple_of(4) {
                     return None;
                 }
                 for p in bytes.chunks_exact(4) {

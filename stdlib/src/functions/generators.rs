@@ -259,7 +259,7 @@ mod tests {
         let m = expr("map", &[str("k"), int(1), str("l"), int(2)]);
         assert_eq!(rows("explode", &[a()], false), ["a", "NULL"]);
         assert_eq!(rows("posexplode", &[a()], false), ["0 a", "1 NULL"]);
-        assert_eq!(rows("explode", &[m.clone()], false), ["k 1", "l 2"]);
+        assert_eq!(rows("explode", std::slice::from_ref(&m), false), ["k 1", "l 2"]);
         assert_eq!(rows("posexplode", &[m], false), ["0 k 1", "1 l 2"]);
         assert!(rows("explode", &[expr("array", &[])], false).is_empty());
         assert_eq!(rows("explode_outer", &[null_of(T::array(T::Int32))], true), ["NULL"]);

@@ -152,7 +152,7 @@ fn two_values(args: &[Option<T>], _: usize, n: usize) -> Params {
 }
 
 fn predicate(c: &TypeCall<'_>, i: usize) -> Result<(), ResolveError> {
-    if *c.ty(i) == T::Boolean { Ok(()) } else { Err(c.mismatch(i, "BOOLEAN")) }
+    if matches!(c.ty(i), T::Boolean | T::Null) { Ok(()) } else { Err(c.mismatch(i, "BOOLEAN")) }
 }
 
 fn map_arg(c: &TypeCall<'_>, i: usize) -> Result<(T, T, T, bool), ResolveError> {
@@ -176,14 +176,14 @@ fn filter_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
     let (t, _) = array_arg(c, 0)?;
     predicate(c, 1)?;
-    Ok(Typed::new(vec![t.clone(), T::Boolean], t).nullable(c.args[0].nullable))
+    Ok(Typed::new(vec![t.clone(), c.ty(1).clone()], t).nullable(c.args[0].nullable))
 }
 
 fn exists_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
     let (t, _) = array_arg(c, 0)?;
     predicate(c, 1)?;
-    Ok(Typed::new(vec![t, T::Boolean], T::Boolean).nullable(c.any_nullable()))
+    Ok(Typed::new(vec![t, c.ty(1).clone()], T::Boolean).nullable(c.any_nullable()))
 }
 
 fn aggregate_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
@@ -236,7 +236,7 @@ fn map_filter_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
     let (t, ..) = map_arg(c, 0)?;
     predicate(c, 1)?;
-    Ok(Typed::new(vec![t.clone(), T::Boolean], t).nullable(c.args[0].nullable))
+    Ok(Typed::new(vec![t.clone(), c.ty(1).clone()], t).nullable(c.args[0].nullable))
 }
 
 fn transform_map_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
@@ -340,7 +340,7 @@ fn is_true(mask: &BooleanArray, i: usize) -> bool {
 fn filter(c: &Call<'_>) -> EvalResult {
     let flat = Flat::of_list(c, 0);
     let elements = c.list(0).elements().clone();
-    let mask = c.lambda(1)?.apply(&flat.rows, &[flat.take(&elements)?, flat.places()])?;
+    let mask = adapt(c.lambda(1)?.apply(&flat.rows, &[flat.take(&elements)?, flat.places()])?, &T::Boolean)?;
     let mask = mask.as_boolean();
     let list = c.list(0);
     let mut out = Lists::new(c.rows, vec![elements]);
@@ -360,7 +360,7 @@ fn filter(c: &Call<'_>) -> EvalResult {
 fn exists(c: &Call<'_>) -> EvalResult {
     let flat = Flat::of_list(c, 0);
     let list = c.list(0);
-    let mask = c.lambda(1)?.apply(&flat.rows, &[flat.take(list.elements())?])?;
+    let mask = adapt(c.lambda(1)?.apply(&flat.rows, &[flat.take(list.elements())?])?, &T::Boolean)?;
     let mask = mask.as_boolean();
     let decides = c.name == "exists";
     c.booleans(|row| {
@@ -556,7 +556,7 @@ fn merge_in_step(c: &Call<'_>, merges: &mut [Merge]) -> Result<(), EvalError> {
 fn map_filter(c: &Call<'_>) -> EvalResult {
     let flat = Flat::of_map(c, 0);
     let (keys, values) = (flat.take(c.map(0).keys())?, flat.take(c.map(0).values())?);
-    let mask = c.lambda(1)?.apply(&flat.rows, &[keys.clone(), values.clone()])?;
+    let mask = adapt(c.lambda(1)?.apply(&flat.rows, &[keys.clone(), values.clone()])?, &T::Boolean)?;
     let mask = mask.as_boolean();
     let mut kept: Vec<u32> = vec![];
     let mut offsets = vec![0i32];
@@ -674,6 +674,7 @@ mod tests {
         );
         assert_eq!(with("filter", vec![a()], 1, 1, |p| expr(">", &[p[0].clone(), int(1)])), "[2]");
         assert_eq!(with("filter", vec![a()], 1, 1, |p| p[0].clone()), "!DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE");
+        assert_eq!(with("filter", vec![a()], 1, 1, |_| null()), "[]");
         assert_eq!(with("exists", vec![a()], 1, 1, |p| expr(">", &[p[0].clone(), int(1)])), "true");
         assert_eq!(with("exists", vec![a()], 1, 1, |p| expr(">", &[p[0].clone(), int(4)])), "NULL");
         assert_eq!(with("forall", vec![a()], 1, 1, |p| expr(">", &[p[0].clone(), int(1)])), "false");

@@ -50,11 +50,6 @@ impl Lists {
         self.places.push((source, 0));
     }
 
-    /// Number of elements of the row so far.
-    pub(super) fn row_len(&self) -> usize {
-        self.places.len() - self.offsets.last().map_or(0, |o| *o as usize)
-    }
-
     /// Ends the row. That all rows together have no more elements than a batch can hold is checked at the end.
     pub(super) fn end_row(&mut self) {
         self.offsets.push(i32::try_from(self.places.len()).unwrap_or(i32::MAX));

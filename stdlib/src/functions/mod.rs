@@ -51,6 +51,8 @@ pub mod date_format;
 pub mod datetime_arithmetic;
 pub mod decimal;
 pub mod encode;
+pub mod format_number;
+pub mod format_string;
 pub mod generators;
 pub mod higher_order;
 pub mod java_regex;
@@ -81,6 +83,8 @@ static FAMILIES: &[&[FunctionDef]] = &[
     string_search::TABLE,
     regexp::TABLE,
     encode::TABLE,
+    format_string::TABLE,
+    format_number::TABLE,
     arrays::TABLE,
     array_sets::TABLE,
     sequence::TABLE,

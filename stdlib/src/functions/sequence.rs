@@ -134,6 +134,13 @@ fn sequence(c: &Call<'_>) -> EvalResult {
         if asked {
             let (start, stop) = (start(row), stop(row));
             let step = step.as_ref().map_or(if start <= stop { unit } else { -unit }, |s| s(row));
+            if *c.types[0] == T::Date && !by_months && step % MICROS_PER_DAY != 0 {
+                return Err(EvalError::new(
+                    "ILLEGAL_SEQUENCE_BOUNDARIES",
+                    "A sequence of dates is made by steps of whole days or months.",
+                )
+                .at_row(row));
+            }
             if *c.types[0] == T::Timestamp && (by_months || c.len() == 2) {
                 // Calendar steps keep the time of day in the session's zone.
                 let zone = &c.ctx.time_zone;

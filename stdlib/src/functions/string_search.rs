@@ -208,12 +208,14 @@ fn replace(c: &Call<'_>) -> EvalResult {
 }
 
 fn translate(c: &Call<'_>) -> EvalResult {
+    /// What each character becomes; `None`: nothing.
+    type Targets = ahash::AHashMap<char, Option<char>>;
     let (s, from, to) = (c.str(0), c.str(1), c.str(2));
-    let mut last: Option<(&str, &str, ahash::AHashMap<char, Option<char>>)> = None;
+    let mut last: Option<(&str, &str, Targets)> = None;
     c.strings(|row, out| {
         let (from, to) = (from.get(row), to.get(row));
         if !matches!(&last, Some((f, t, _)) if *f == from && *t == to) {
-            let mut map = ahash::AHashMap::new();
+            let mut map = Targets::new();
             let mut targets = to.chars();
             for ch in from.chars() {
                 let target = targets.next();

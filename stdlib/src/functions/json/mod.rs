@@ -117,7 +117,7 @@ fn from_json_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     let schema = parse_data_type(ddl).or_else(|| parse_schema(ddl).map(|s| T::Struct(s.fields)));
     let Some(schema) = schema else {
         return Err(ResolveError::new(
-            "INVALID_SCHEMA.PARSE_ERROR",
+            "PARSE_SYNTAX_ERROR",
             format!("The schema '{ddl}' of `from_json` cannot be read."),
         )
         .with_help("write `a INT, b ARRAY<STRING>`, or one type")

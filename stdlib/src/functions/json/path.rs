@@ -7,7 +7,7 @@ use crate::call::{Call, EvalResult};
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Name(String),
-    /// `.*` or `['*']`: every member.
+    /// `.*` or `['*']`: read, as in Spark, and nothing is found by it.
     Members,
     Index(usize),
     /// `[*]`: every element.
@@ -63,13 +63,6 @@ fn follow(tape: &Tape, text: &str, i: u32, steps: &[Step], out: &mut Vec<u32>) {
             let found = tape.members(i).find(|(n, _)| tape.text_is(text, *n, name)).map(|(_, value)| value);
             if let Some(value) = found.filter(|v| tape.node(*v).kind != Kind::Null) {
                 follow(tape, text, value, rest, out);
-            }
-        }
-        (Step::Members, Kind::Object) => {
-            for (_, value) in tape.members(i) {
-                if tape.node(value).kind != Kind::Null {
-                    follow(tape, text, value, rest, out);
-                }
             }
         }
         (Step::Index(n), Kind::Array) => {

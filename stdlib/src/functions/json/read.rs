@@ -144,11 +144,21 @@ impl Sink {
         }
     }
 
-    /// Appends the value of a node; NULL, and the record is bad, if it does not fit.
-    fn write(&mut self, record: &mut Record<'_>, i: u32) {
+    /// Appends the value of a node; NULL, and the record is bad, if it does not fit. Whether it does: a struct of which
+    /// only fields do not is one that fits, an array or a map with a part that does not is none.
+    fn write(&mut self, record: &mut Record<'_>, i: u32) -> bool {
+        let others = std::mem::replace(&mut record.bad, false);
+        let fits = self.write_value(record, i);
+        record.bad |= others;
+        fits
+    }
+
+    /// As [`Sink::write`], where the record is not bad yet.
+    fn write_value(&mut self, record: &mut Record<'_>, i: u32) -> bool {
         let kind = record.tape.node(i).kind;
         if kind == Kind::Null {
-            return self.null();
+            self.null();
+            return true;
         }
         let (text, tape) = (record.text, record.tape);
         let raw = tape.raw(text, i);
@@ -216,15 +226,17 @@ impl Sink {
                 put(b, value.filter(|(_, micros)| *micros == 0).map(|(months, _)| months), record);
             }
             Sink::Array { child, len, offsets, nulls, .. } if kind == Kind::Array => {
+                let mut fits = true;
                 for element in tape.children(i) {
-                    child.write(record, element);
+                    fits &= child.write(record, element);
                     *len += 1;
                 }
                 offsets.push(*len);
-                nulls.append_non_null();
+                nulls.append(fits);
+                return fits;
             }
             Sink::Map { keys, child, len, offsets, nulls, .. } if kind == Kind::Object => {
-                let mut name = String::new();
+                let (mut name, mut fits) = (String::new(), true);
                 // Of members of one name the last counts.
                 let members: Vec<(u32, u32)> = tape.members(i).collect();
                 for (n, (key, value)) in members.iter().enumerate() {
@@ -234,21 +246,24 @@ impl Sink {
                         continue;
                     }
                     keys.append_value(&name);
-                    child.write(record, *value);
+                    fits &= child.write(record, *value);
                     *len += 1;
                 }
                 offsets.push(*len);
-                nulls.append_non_null();
+                nulls.append(fits);
+                return fits;
             }
             Sink::Struct { fields, children, nulls } if kind == Kind::Object => {
                 write_members(record, i, fields, children, None);
                 nulls.append_non_null();
+                return true;
             }
             Sink::Array { .. } | Sink::Map { .. } | Sink::Struct { .. } => {
                 self.null();
                 record.bad = true;
             }
         }
+        !record.bad
     }
 
     fn finish(self) -> EvalResult {
@@ -331,7 +346,9 @@ fn write_members(record: &mut Record<'_>, object: u32, fields: &[Field], childre
     }
     for (f, child) in children.iter_mut().enumerate().filter(|(f, _)| Some(*f) != except) {
         match found[f] {
-            Some(value) => child.write(record, value),
+            Some(value) => {
+                child.write(record, value);
+            }
             None => child.null(),
         }
     }
@@ -394,7 +411,9 @@ fn write_root(sink: &mut Sink, record: &mut Record<'_>, well_formed: bool, corru
             offsets.push(*len);
             nulls.append_non_null();
         }
-        sink if well_formed => sink.write(record, 0),
+        sink if well_formed => {
+            sink.write(record, 0);
+        }
         sink => sink.null(),
     }
 }

@@ -33,7 +33,7 @@ fn typed_values() {
     let text = str(r#"{"t": "09/03/2024 10:00"}"#);
     assert_eq!(eval("from_json", &[text, str("t TIMESTAMP"), pattern]), "{2024-03-09 10:00:00}");
     assert_eq!(eval("from_json", &[str("{}"), int(1)]), "!INVALID_SCHEMA.NON_STRING_LITERAL");
-    assert_eq!(from("{}", "a NOSUCH"), "!INVALID_SCHEMA.PARSE_ERROR");
+    assert_eq!(from("{}", "a NOSUCH"), "!PARSE_SYNTAX_ERROR");
 }
 
 #[test]
@@ -81,6 +81,10 @@ fn records_that_do_not_fit() {
     let named = option(&["columnNameOfCorruptRecord", "oops"]);
     assert_eq!(eval("from_json", &[str("junk"), str("a INT, oops STRING"), named]), "{null, junk}");
     assert_eq!(from(r#"{"geo": {"lat": "north"}}"#, "geo STRUCT<lat: DOUBLE, lon: DOUBLE>"), "{{null, null}}");
+    assert_eq!(from(r#"{"x": [1, "y"], "z": 1}"#, "x ARRAY<INT>, z INT"), "{null, 1}");
+    assert_eq!(from(r#"[{"a": 1, "b": "q"}, {"a": 2}]"#, "ARRAY<STRUCT<a: INT, b: INT>>"), "[{1, null}, {2, null}]");
+    assert_eq!(from(r#"[1, "x"]"#, "ARRAY<INT>"), "NULL");
+    assert_eq!(from(r#"{"x": 1, "y": "z"}"#, "MAP<STRING, INT>"), "NULL");
     assert_eq!(from(&"[".repeat(100_000), "ARRAY<INT>"), "NULL");
 }
 
@@ -135,6 +139,9 @@ fn paths() {
     assert_eq!(get(r#"{"a": 1.50}"#, "$.a"), "1.5");
     assert_eq!(get(r#"{"e": ""}"#, "$.e"), "");
     assert_eq!(get("7", "$"), "7");
+    assert_eq!(get(r#"{"a": 1}"#, "$.*"), "NULL");
+    assert_eq!(get("[[1,2],[3]]", "$[*][*]"), "[1,2,3]");
+    assert_eq!(get(r#"[{"k": "x"}]"#, "$[*].k"), "\"x\"");
     assert_eq!(eval("json_array_length", &[str("[1, [2, 3], null]")]), "3");
     assert_eq!(eval("json_array_length", &[str("{}")]), "NULL");
     assert_eq!(eval("json_object_keys", &[str(r#"{"b": 1, "a": {"c": 2}}"#)]), "[b, a]");
