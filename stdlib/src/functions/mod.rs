@@ -69,6 +69,7 @@ pub mod strings;
 pub mod structs;
 pub mod time_zones;
 pub mod timestamp_units;
+pub mod to_number;
 pub mod unix_time;
 pub mod window;
 
@@ -85,6 +86,7 @@ static FAMILIES: &[&[FunctionDef]] = &[
     encode::TABLE,
     format_string::TABLE,
     format_number::TABLE,
+    to_number::TABLE,
     arrays::TABLE,
     array_sets::TABLE,
     sequence::TABLE,
