@@ -18,6 +18,9 @@ use ssql_ir as ir;
 use crate::error::EvalError;
 
 /// The Arrow type of a dialect type.
+///
+/// Elements, map values and struct members may always be NULL in the Arrow type, whatever the dialect type says: values
+/// of `ARRAY<INT NOT NULL>` are values of `ARRAY<INT>` as they stand, and batches of both can be put together.
 pub fn arrow_type(t: &ir::DataType) -> ArrowType {
     match t {
         ir::DataType::Null => ArrowType::Null,
@@ -37,16 +40,18 @@ pub fn arrow_type(t: &ir::DataType) -> ArrowType {
         ir::DataType::DayTimeInterval => ArrowType::Duration(TimeUnit::Microsecond),
         ir::DataType::YearMonthInterval => ArrowType::Interval(IntervalUnit::YearMonth),
         ir::DataType::Array(element) => {
-            ArrowType::List(Arc::new(ArrowField::new("element", arrow_type(&element.data_type), element.nullable)))
+            ArrowType::List(Arc::new(ArrowField::new("element", arrow_type(&element.data_type), true)))
         }
         ir::DataType::Map(key, value) => {
             let entries = Fields::from(vec![
                 ArrowField::new("key", arrow_type(&key.data_type), false),
-                ArrowField::new("value", arrow_type(&value.data_type), value.nullable),
+                ArrowField::new("value", arrow_type(&value.data_type), true),
             ]);
             ArrowType::Map(Arc::new(ArrowField::new("entries", ArrowType::Struct(entries), false)), false)
         }
-        ir::DataType::Struct(fields) => ArrowType::Struct(fields.iter().map(arrow_field).collect()),
+        ir::DataType::Struct(fields) => ArrowType::Struct(
+            fields.iter().map(|f| ArrowField::new(&f.name, arrow_type(&f.data_type), true)).collect(),
+        ),
     }
 }
 

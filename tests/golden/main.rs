@@ -31,7 +31,11 @@ fn check(path: &Path) -> Result<(), Failed> {
     let (head, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let stage = head.strip_prefix("--! stage = ").ok_or("the first line must be `--! stage = ...`")?.trim();
     let script: String = rest.lines().filter(|l| !l.starts_with("--|")).map(|l| format!("{l}\n")).collect();
-    let expected: String = rest.lines().filter_map(|l| l.strip_prefix("--|")).map(|l| format!("{}\n", l.strip_prefix(' ').unwrap_or(l))).collect();
+    let expected: String = rest
+        .lines()
+        .filter_map(|l| l.strip_prefix("--|"))
+        .map(|l| format!("{}\n", l.strip_prefix(' ').unwrap_or(l)))
+        .collect();
     let outcome = ssql::golden(stage, &script, path.parent().unwrap_or(Path::new(".")));
     let may_fail = matches!(stage, "diag" | "run");
     let actual = match outcome {
@@ -47,7 +51,8 @@ fn check(path: &Path) -> Result<(), Failed> {
         if std::env::var_os("CI").is_some() {
             return Err("BLESS is refused under CI".into());
         }
-        let lines: String = actual.lines().map(|l| if l.is_empty() { "--|\n".to_owned() } else { format!("--| {l}\n") }).collect();
+        let lines: String =
+            actual.lines().map(|l| if l.is_empty() { "--|\n".to_owned() } else { format!("--| {l}\n") }).collect();
         std::fs::write(path, format!("{head}\n{}\n{lines}", script.trim_end()))?;
         return Ok(());
     }

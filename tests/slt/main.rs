@@ -13,10 +13,8 @@ fn main() {
             if mismatches.is_empty() {
                 return Ok(());
             }
-            let text: Vec<String> = mismatches
-                .iter()
-                .map(|m| format!("{}:{}: {}\n{}", path.display(), m.line, m.sql, m.what))
-                .collect();
+            let text: Vec<String> =
+                mismatches.iter().map(|m| format!("{}:{}: {}\n{}", path.display(), m.line, m.sql, m.what)).collect();
             Err(text.join("\n\n").into())
         })
     });

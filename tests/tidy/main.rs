@@ -141,9 +141,10 @@ fn licences_are_on_the_list() {
         let name = package["name"].as_str().unwrap();
         let licence = package["license"].as_str().unwrap_or("none");
         // `A OR B` needs one of both, `A AND B` both; `/` is an old form of OR.
-        let ok = licence.replace('/', " OR ").split(" OR ").any(|choice| {
-            choice.split(" AND ").all(|l| allowed.contains(l.trim().trim_matches(['(', ')'])))
-        });
+        let ok = licence
+            .replace('/', " OR ")
+            .split(" OR ")
+            .any(|choice| choice.split(" AND ").all(|l| allowed.contains(l.trim().trim_matches(['(', ')']))));
         if !ok {
             refused.insert(name.to_owned(), licence.to_owned());
         }

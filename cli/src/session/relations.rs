@@ -90,14 +90,8 @@ impl Session {
                 relation.schema = Some(connector.carried_schema(&self.declaration(&relation, Schema::default()))?);
             }
         }
-        if connector_name(&relation) == MEMORY {
-            match relation.kind {
-                RelationKind::Stream => {
-                    self.hub.create_stream(&relation.name, relation.schema.as_ref().unwrap_or(&Schema::default()));
-                }
-                RelationKind::Table => self.hub.create_table(&relation.name),
-                RelationKind::View | RelationKind::Sink => {}
-            }
+        if connector_name(&relation) == MEMORY && reads {
+            self.hub.create(&relation.name);
         }
         self.catalog.register(relation);
         Ok(())

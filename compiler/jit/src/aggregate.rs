@@ -512,8 +512,7 @@ fn apply(e: &mut Emitter<'_, '_>, number: u32, what: &Update, filter: Option<u32
             let value = to_double(e, *c, *ty);
             let held = e.load(types::F64, shared(), state, word(VALUE));
             let sum = e.b.ins().fadd(held, value);
-            // 0.0 + -0.0 is 0.0, but the sum of one -0.0 is -0.0.
-            let sum = e.select(empty, value, sum);
+            // A new row holds 0.0, so that a sum of -0.0 is 0.0, as in Spark.
             counts.map_or(sum, |counts| e.select(counts, sum, held))
         }
         Update::Extreme(c, ty, op) => {

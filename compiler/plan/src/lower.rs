@@ -374,7 +374,7 @@ impl<'q> Lowerer<'q> {
     fn agg_values(&self, aggs: &[(ColumnId, AggExpr)], wanted: &mut Vec<(ColumnId, Expr)>) {
         for (_, call) in aggs {
             for (i, arg) in call.args.iter().enumerate() {
-                if !is_literal_arg(arg, i) {
+                if !is_literal_arg(call, arg, i) {
                     wanted.push((UNNAMED, arg.clone()));
                 }
             }
@@ -390,7 +390,7 @@ impl<'q> Lowerer<'q> {
             .iter()
             .enumerate()
             .map(|(i, arg)| match &arg.kind {
-                ExprKind::Literal(l) if is_literal_arg(arg, i) => AggArg::Literal(l.clone(), arg.data_type.clone()),
+                ExprKind::Literal(l) if is_literal_arg(call, arg, i) => AggArg::Literal(l.clone(), arg.data_type.clone()),
                 _ => AggArg::Column(next()),
             })
             .collect();
@@ -662,7 +662,8 @@ fn sort_keys(keys: &[OrderKey], positions: &[u32]) -> Vec<SortKey> {
         .collect()
 }
 
-/// Whether an argument is handed over as a constant: the parameters of an aggregate, never its first argument.
-fn is_literal_arg(arg: &Expr, i: usize) -> bool {
-    i > 0 && matches!(arg.kind, ExprKind::Literal(_))
+/// Whether an argument is handed over as a constant: the parameters of an aggregate, which come after its value; the
+/// only argument of `ntile` is one.
+fn is_literal_arg(call: &AggExpr, arg: &Expr, i: usize) -> bool {
+    (i > 0 || &*call.function == "ntile") && matches!(arg.kind, ExprKind::Literal(_))
 }

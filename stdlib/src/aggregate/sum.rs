@@ -186,8 +186,8 @@ impl Adder {
 #[inline]
 fn add_f64(rows: &mut StateRows<'_>, g: u32, value: f64, n: i64) {
     let (sum, seen) = (rows.f64(g, VALUE), rows.i64(g, SEEN));
-    // The first value is taken as it is: 0.0 + -0.0 would lose its sign.
-    rows.set_f64(g, VALUE, if seen == 0 { value } else { sum + value });
+    // The empty sum is 0.0, so that a sum of -0.0 is 0.0, as in Spark.
+    rows.set_f64(g, VALUE, sum + value);
     rows.set_i64(g, SEEN, seen + n);
 }
 

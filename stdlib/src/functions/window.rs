@@ -1,20 +1,71 @@
-//! The start of an event-time window, which the planner computes for tumbling windows.
+//! Functions that the planner writes: the edges of event-time windows, and the value of a correlated subquery.
 
 use arrow::datatypes::TimestampMicrosecondType;
 
 use crate::call::{Call, EvalResult};
 use crate::error::EvalError;
-use crate::function::{FunctionDef, Param, Ret, scalar};
+use crate::function::{FunctionDef, NullRule, Param, Ret, scalar};
+use crate::text::parse_interval;
+use crate::time::{MICROS_PER_DAY, add_months, split_micros, to_instant, to_local};
 
 /// Entries of this family.
-pub const TABLE: &[FunctionDef] =
-    &[scalar("window_start", &[Param::AnyTimestamp, Param::BigInt, Param::BigInt], Ret::SameAs(0), window_start)
+pub const TABLE: &[FunctionDef] = &[
+    scalar("window_start", &[Param::AnyTimestamp, Param::BigInt, Param::BigInt], Ret::SameAs(0), window_start)
         .internal()
         .doc(
             "Start of the tumbling window of `size` microseconds, aligned to `offset`, that a time falls into.",
             "window_start(ts, size, offset)",
             "",
-        )];
+        ),
+    scalar("session_end", &[Param::AnyTimestamp, Param::String], Ret::SameAs(0), session_end)
+        .internal()
+        .nulls(NullRule::Any)
+        .doc(
+            "Where the session span of a row ends: its time plus a gap given as text; NULL if the text is no interval.",
+            "session_end(ts, gap)",
+            "",
+        ),
+    scalar("scalar_subquery_value", &[Param::Any, Param::BigInt], Ret::SameAs(0), scalar_subquery_value)
+        .internal()
+        .nulls(NullRule::Any)
+        .doc(
+            "The value of a correlated subquery, given its first value and the number of its rows.",
+            "scalar_subquery_value(value, count)",
+            "",
+        ),
+];
+
+/// Spark adds a gap's months by the calendar, in the session time zone, and then its microseconds.
+fn session_end(c: &Call<'_>) -> EvalResult {
+    let (ts, gap) = (c.timestamp(0), c.str(1));
+    c.primitive::<TimestampMicrosecondType>(|r| {
+        let (Some(at), Some((months, micros))) = (ts.opt(r), gap.opt(r).and_then(parse_interval)) else {
+            return Ok(None);
+        };
+        let zone = &c.ctx.time_zone;
+        let at = match months {
+            0 => at,
+            _ => {
+                let (days, of_day) = split_micros(to_local(zone, at));
+                to_instant(zone, add_months(days, i64::from(months)) * MICROS_PER_DAY + of_day)
+            }
+        };
+        Ok(at.checked_add(micros))
+    })
+}
+
+fn scalar_subquery_value(c: &Call<'_>) -> EvalResult {
+    let count = c.i64(1);
+    if let Some(row) = (0..c.rows).find(|&r| count.opt(r).is_some_and(|n| n > 1)) {
+        return Err(EvalError::new(
+            "SCALAR_SUBQUERY_TOO_MANY_ROWS",
+            "A subquery used as a value returned more than one row.",
+        )
+        .with_help("add LIMIT 1, or aggregate it to one row")
+        .at_row(row));
+    }
+    c.column(0)
+}
 
 /// The largest `offset + k * size` that is not after `ts`; right for times before 1970 too. `size` is positive.
 /// `None` where it does not fit.

@@ -237,7 +237,9 @@ impl AggregateState {
     ) -> Result<AggregateState> {
         let closing = close.map(|rule| Closing::new(rule, &spec.keys)).transpose()?;
         let partition = || Buckets::new(spec.layout.clone(), spec.kinds.clone(), closing, spec.aggs.clone());
-        let partitions = (0..n_partitions.max(1)).map(|_| partition()).collect();
+        // A global aggregate is one group.
+        let n_partitions = if spec.keys.is_empty() { 1 } else { n_partitions.max(1) };
+        let partitions = (0..n_partitions).map(|_| partition()).collect();
         Ok(AggregateState { spec, emit, partitions, updated: 0, removed: 0 })
     }
 

@@ -2,31 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryViewArray, PrimitiveArray};
-use arrow::datatypes::{Float32Type, Float64Type};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryViewArray};
 use arrow::row::{RowConverter, Rows, SortField};
 use ssql_ir::DataType;
-use ssql_stdlib::arrow_type;
+use ssql_stdlib::{arrow_type, canonical_floats};
 
 use crate::error::{EngineError, Result};
-
-/// Spark's grouping rule for floats: `-0.0` is `0.0` and all NaNs are one. Nested floats are covered by the row
-/// format's own rule in [`KeyColumn::Encoded`].
-pub fn normalize_floats(array: &ArrayRef) -> ArrayRef {
-    fn each<T: ArrowPrimitiveType>(array: &ArrayRef, rule: impl Fn(T::Native) -> T::Native) -> ArrayRef {
-        let values: &PrimitiveArray<T> = array.as_primitive();
-        Arc::new(values.unary::<_, T>(rule))
-    }
-    match array.data_type() {
-        arrow::datatypes::DataType::Float64 => {
-            each::<Float64Type>(array, |v| if v.is_nan() { f64::NAN } else { v + 0.0 })
-        }
-        arrow::datatypes::DataType::Float32 => {
-            each::<Float32Type>(array, |v| if v.is_nan() { f32::NAN } else { v + 0.0 })
-        }
-        _ => Arc::clone(array),
-    }
-}
 
 /// How one key column stands in a state row.
 #[derive(Debug)]
@@ -59,9 +40,9 @@ impl KeyColumn {
     /// The representation of these values.
     pub fn encode(&self, array: &ArrayRef) -> Result<ArrayRef> {
         match self {
-            KeyColumn::Plain(_) => Ok(normalize_floats(array)),
+            KeyColumn::Plain(_) => Ok(canonical_floats(array)?),
             KeyColumn::Encoded(_, converter) => {
-                let rows = converter.convert_columns(std::slice::from_ref(array))?;
+                let rows = converter.convert_columns(&[canonical_floats(array)?])?;
                 Ok(Arc::new(BinaryViewArray::from_iter_values(rows.iter().map(|r| r.data().to_vec()))))
             }
         }
@@ -99,7 +80,7 @@ impl KeyRows {
 
     /// The keys of these columns.
     pub fn rows(&self, columns: &[ArrayRef]) -> Result<Rows> {
-        let columns: Vec<ArrayRef> = columns.iter().map(normalize_floats).collect();
+        let columns = columns.iter().map(canonical_floats).collect::<Result<Vec<ArrayRef>, _>>()?;
         Ok(self.converter.convert_columns(&columns)?)
     }
 

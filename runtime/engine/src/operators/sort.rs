@@ -5,10 +5,9 @@ use arrow::compute::{SortColumn, SortOptions, concat_batches, lexsort_to_indices
 use arrow::datatypes::SchemaRef;
 use arrow::row::{RowConverter, SortField};
 use ssql_ir::{Schema, SortKey};
-use ssql_stdlib::arrow_schema;
+use ssql_stdlib::{arrow_schema, canonical_floats};
 
 use crate::error::Result;
-use crate::operators::keys::normalize_floats;
 
 /// Positions of a batch's rows in the order of these keys; equal rows keep their order.
 pub fn sort_indices(batch: &RecordBatch, keys: &[SortKey]) -> Result<arrow::array::UInt32Array> {
@@ -16,7 +15,7 @@ pub fn sort_indices(batch: &RecordBatch, keys: &[SortKey]) -> Result<arrow::arra
     // Floats in Spark's order: -0.0 equals 0.0 and NaN is the largest, which is what Arrow's total order gives once
     // they are normalised.
     if let [key] = keys {
-        let values = normalize_floats(batch.column(key.column as usize));
+        let values = canonical_floats(batch.column(key.column as usize))?;
         if !values.data_type().is_nested() {
             // One plain column: a stable sort by Arrow's comparison.
             let column = SortColumn { values, options: Some(options(key)) };
@@ -25,7 +24,8 @@ pub fn sort_indices(batch: &RecordBatch, keys: &[SortKey]) -> Result<arrow::arra
             return Ok(lexsort_to_indices(&[column, tie], None)?);
         }
     }
-    let columns: Vec<_> = keys.iter().map(|k| normalize_floats(batch.column(k.column as usize))).collect();
+    let columns =
+        keys.iter().map(|k| canonical_floats(batch.column(k.column as usize))).collect::<Result<Vec<_>, _>>()?;
     let fields = keys
         .iter()
         .zip(&columns)

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, TimestampMicrosecondArray, UInt32Array};
-use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, UInt32Array,
+};
+use arrow::compute::{concat_batches, filter_record_batch, take};
 use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
 use ssql_ir::{CloseRule, Expr, Schema, Symbol};
 use ssql_stdlib::{EvalContext, arrow_schema, evaluate, generate};
@@ -165,8 +167,8 @@ impl AssignWindows {
             }
             starts[from..].reverse();
         }
-        let taken = take_record_batch(batch, &UInt32Array::from(rows))?;
-        let mut columns = taken.columns().to_vec();
+        let rows = UInt32Array::from(rows);
+        let mut columns = batch.columns().iter().map(|c| take(c, &rows, None)).collect::<Result<Vec<_>, _>>()?;
         columns.push(Arc::new(TimestampMicrosecondArray::from(starts).with_timezone("UTC")));
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
@@ -190,9 +192,10 @@ impl Generate {
     fn apply(&self, batch: &RecordBatch, ctx: &EvalContext) -> Result<RecordBatch> {
         let args = self.args.iter().map(|a| evaluate(a, batch, ctx)).collect::<Result<Vec<ArrayRef>, _>>()?;
         let (rows, generated) = generate(&self.generator, &args, self.outer, ctx)?;
-        let taken = take_record_batch(batch, &UInt32Array::from(rows))?;
-        let mut columns = taken.columns().to_vec();
+        let rows = UInt32Array::from(rows);
+        let mut columns = batch.columns().iter().map(|c| take(c, &rows, None)).collect::<Result<Vec<_>, _>>()?;
         columns.extend(generated);
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
     }
 }
