@@ -86,8 +86,14 @@ pub fn explain(stage: &str, file: &SourceFile, config: SessionConfig) -> Result<
         .map_err(|message| fail(vec![Diagnostic::error("INTERNAL_ERROR", message)]))
 }
 
-/// What a golden file's stage prints for a script; `Err` holds rendered diagnostics.
+/// What a golden file's stage prints for a script; `Err` holds rendered diagnostics. The folder that relative locations
+/// are seen from prints as `$DIR`.
 pub fn golden(stage: &str, script: &str, base_dir: &Path) -> Result<String, String> {
+    let portable = |text: String| text.replace(&base_dir.display().to_string(), "$DIR");
+    golden_text(stage, script, base_dir).map(portable).map_err(portable)
+}
+
+fn golden_text(stage: &str, script: &str, base_dir: &Path) -> Result<String, String> {
     let file = SourceFile::new("script.ssql", script);
     let config = SessionConfig { base_dir: base_dir.to_path_buf(), ..SessionConfig::default() };
     let rendered = |diagnostics: &[Diagnostic]| -> String {

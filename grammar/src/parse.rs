@@ -230,6 +230,10 @@ impl<'a> Context<'a> {
                 diagnostic = diagnostic.with_help(format!("Did you mean `{near}`?"));
             } else if at_start && let Some(help) = foreign_statement(text) {
                 diagnostic = diagnostic.with_help(help);
+            } else if !at_start && STATEMENT_STARTS.iter().any(|w| w.eq_ignore_ascii_case(text)) {
+                let upper = text.to_uppercase();
+                diagnostic =
+                    diagnostic.with_help(format!("If {upper} begins a new statement, end the one before it with `;`."));
             }
         }
         diagnostic

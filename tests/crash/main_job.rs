@@ -97,7 +97,7 @@ impl Job {
                         if avg.is_null(row) {
                             String::new()
                         } else {
-                            format!("{:?}", (avg.value(row) * 1e6).round() / 1e6)
+                            format!("{:?}", (avg.value(row) * 1e6).round() / 1e6 + 0.0)
                         },
                         batch.column(4).as_primitive::<Int64Type>().value(row),
                         match (alert.is_null(row), alert.is_valid(row) && alert.value(row)) {

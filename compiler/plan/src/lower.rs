@@ -390,7 +390,9 @@ impl<'q> Lowerer<'q> {
             .iter()
             .enumerate()
             .map(|(i, arg)| match &arg.kind {
-                ExprKind::Literal(l) if is_literal_arg(call, arg, i) => AggArg::Literal(l.clone(), arg.data_type.clone()),
+                ExprKind::Literal(l) if is_literal_arg(call, arg, i) => {
+                    AggArg::Literal(l.clone(), arg.data_type.clone())
+                }
                 _ => AggArg::Column(next()),
             })
             .collect();

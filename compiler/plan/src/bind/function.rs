@@ -288,9 +288,10 @@ impl<'a> Binder<'a> {
         let mut known: Vec<&str> = ssql_stdlib::function_names().chain(CONDITIONAL).chain(windows).collect();
         known.extend(self.catalog.functions().map(|f| f.name.as_str()));
         let d = Diagnostic::error("UNRESOLVED_ROUTINE", format!("there is no function `{name}`")).at(span);
-        Box::new(match suggest(name, known) {
-            Some(near) => d.with_help(format!("Did you mean `{near}`?")),
-            None => d.with_help("SHOW FUNCTIONS lists them; CREATE FUNCTION makes a new one."),
+        Box::new(match (foreign_function(name), suggest(name, known)) {
+            (Some(help), _) => d.with_help(help),
+            (None, Some(near)) => d.with_help(format!("Did you mean `{near}`?")),
+            (None, None) => d.with_help("SHOW FUNCTIONS lists them; CREATE FUNCTION makes a new one."),
         })
     }
 
@@ -340,4 +341,17 @@ pub(super) fn arguments(f: &sql::Function) -> &[FunctionArg] {
 fn has_aggregate_syntax(f: &sql::Function) -> bool {
     let distinct = matches!(&f.args, FunctionArguments::List(l) if l.duplicate_treatment.is_some());
     distinct || f.filter.is_some() || !f.within_group.is_empty() || f.null_treatment.is_some()
+}
+
+/// What a function of Flink SQL is called here.
+fn foreign_function(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "proctime" => "Flink's PROCTIME() is current_timestamp(): the processing time of the micro-batch.",
+        "rowtime" => "Event time is the column that WATERMARK names.",
+        "current_watermark" => "SHOW QUERY PROGRESS shows a query's watermark.",
+        "hop_start" | "hop_end" | "session_start" | "session_end" | "tumble_rowtime" | "hop_rowtime" => {
+            "Group by TUMBLE, HOP or SESSION and select window_start, window_end or window_time."
+        }
+        _ => return None,
+    })
 }

@@ -23,9 +23,23 @@ pub(crate) fn same_type(a: &DataType, b: &DataType) -> bool {
     }
 }
 
+/// Whether types that hold the same values also name their members the same, so that no cast is needed between them.
+fn same_names(a: &DataType, b: &DataType) -> bool {
+    match (a, b) {
+        (DataType::Array(a), DataType::Array(b)) => same_names(&a.data_type, &b.data_type),
+        (DataType::Map(ak, av), DataType::Map(bk, bv)) => {
+            same_names(&ak.data_type, &bk.data_type) && same_names(&av.data_type, &bv.data_type)
+        }
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            a.iter().zip(b).all(|(a, b)| a.name == b.name && same_names(&a.data_type, &b.data_type))
+        }
+        _ => true,
+    }
+}
+
 /// The expression as a value of type `to`.
 pub(crate) fn cast(expr: Expr, to: &DataType, mode: CastMode) -> Expr {
-    if same_type(&expr.data_type, to) {
+    if same_type(&expr.data_type, to) && same_names(&expr.data_type, to) {
         return expr;
     }
     if let ExprKind::Literal(Literal::Null) = expr.kind {

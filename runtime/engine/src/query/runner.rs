@@ -204,7 +204,10 @@ impl Runner {
             Ok(())
         })?;
         let evict = self.tracker.global();
-        let finishes_state = evict > self.last_evict && self.executor.graph().units.iter().any(finishes_by_watermark);
+        let finishes_state = evict > self.last_evict && {
+            let graph = self.executor.graph();
+            graph.units.iter().zip(&graph.pipeline.nodes).any(|(unit, node)| finishes_by_watermark(unit, &node.op))
+        };
         if !has_new && !finishes_state {
             return Ok(None);
         }
@@ -439,11 +442,12 @@ fn is_stateful(unit: &Unit) -> bool {
     matches!(unit, Unit::Aggregate(..) | Unit::Session(_) | Unit::Dedup(_) | Unit::StreamJoin(_) | Unit::Limit(_))
 }
 
-/// Whether a moved watermark alone gives the operator something to do.
-fn finishes_by_watermark(unit: &Unit) -> bool {
-    match unit {
-        Unit::Aggregate(_, state) => state.finishes_by_watermark(),
-        Unit::Session(_) | Unit::Dedup(_) | Unit::StreamJoin(_) => true,
+/// Whether a moved watermark alone gives the operator something to do (Spark's `shouldRunAnotherBatch`).
+fn finishes_by_watermark(unit: &Unit, op: &Op) -> bool {
+    match (unit, op) {
+        (Unit::Aggregate(_, state), _) => state.finishes_by_watermark(),
+        (Unit::Session(_) | Unit::Dedup(_), _) => true,
+        (_, Op::StreamJoin { left, right, .. }) => left.expire.is_some() || right.expire.is_some(),
         _ => false,
     }
 }
