@@ -27,13 +27,21 @@ use crate::error::{DecodeError, EvalError};
 use crate::function::Eval;
 use crate::functions::lookup;
 
+pub mod approx_count_distinct;
 pub mod basic;
+pub mod boolean;
 pub mod codec;
+pub mod collect;
 pub mod distinct;
+pub mod first_last;
 pub mod layout;
 pub mod min_max;
+pub mod moments;
+pub mod percentile;
+pub mod percentile_approx;
 pub mod state;
 pub mod sum;
+mod values;
 
 pub use layout::{SlotType, state_size};
 pub use state::{ObjectState, Objects, StateRows};

@@ -50,15 +50,16 @@ pub mod date_fields;
 pub mod date_format;
 pub mod datetime_arithmetic;
 pub mod decimal;
+pub mod digests;
 pub mod encode;
 pub mod format_number;
 pub mod format_string;
 pub mod generators;
+pub mod hashes;
 pub mod higher_order;
 pub mod java_regex;
 pub mod json;
 pub mod like;
-mod lists;
 pub mod logic;
 pub mod maps;
 pub mod ranking;
@@ -72,6 +73,7 @@ pub mod timestamp_units;
 pub mod to_number;
 pub mod unix_time;
 pub mod window;
+mod lists;
 
 /// The tables, in the order in which documentation lists them.
 static FAMILIES: &[&[FunctionDef]] = &[
@@ -105,7 +107,16 @@ static FAMILIES: &[&[FunctionDef]] = &[
     time_zones::TABLE,
     window::TABLE,
     ranking::TABLE,
+    hashes::TABLE,
+    digests::TABLE,
     crate::aggregate::basic::TABLE,
+    crate::aggregate::boolean::TABLE,
+    crate::aggregate::first_last::TABLE,
+    crate::aggregate::collect::TABLE,
+    crate::aggregate::moments::TABLE,
+    crate::aggregate::percentile::TABLE,
+    crate::aggregate::percentile_approx::TABLE,
+    crate::aggregate::approx_count_distinct::TABLE,
 ];
 
 static BY_NAME: LazyLock<AHashMap<&'static str, &'static FunctionDef>> = LazyLock::new(|| {
