@@ -59,6 +59,20 @@ impl DataType {
         DataType::Map(Box::new(Field::new("key", key, false)), Box::new(Field::new("value", value, true)))
     }
 
+    /// Whether values of `other` are values of this type as they stand: the same type, but members may be NULL here
+    /// that never are there.
+    pub fn holds(&self, other: &DataType) -> bool {
+        let field = |a: &Field, b: &Field| (a.nullable || !b.nullable) && a.data_type.holds(&b.data_type);
+        match (self, other) {
+            (DataType::Array(a), DataType::Array(b)) => field(a, b),
+            (DataType::Map(ak, av), DataType::Map(bk, bv)) => field(ak, bk) && field(av, bv),
+            (DataType::Struct(a), DataType::Struct(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name == b.name && field(a, b))
+            }
+            _ => self == other,
+        }
+    }
+
     /// TINYINT to BIGINT.
     pub fn is_integer(&self) -> bool {
         matches!(self, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64)

@@ -187,6 +187,11 @@ impl Buckets {
         closing.is_some_and(|c| number != NEVER && number.saturating_mul(c.span) <= watermark)
     }
 
+    /// Whether there are no groups.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Number of groups.
     pub fn len(&self) -> usize {
         self.by_end.values().map(|b| b.groups.table.len()).sum()

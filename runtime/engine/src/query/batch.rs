@@ -6,14 +6,18 @@ use arrow::array::RecordBatch;
 use ssql_ir::Pipeline;
 use ssql_stdlib::EvalContext;
 
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::exec::{BatchInput, Executor, Tables};
 use crate::graph::Graph;
 use crate::query::RuntimeConfig;
 use crate::watermark::BatchWatermark;
 
-/// Instantiates a pipeline and its subqueries.
+/// Instantiates a pipeline and its subqueries. It is verified first: kernels rely on what the IR says of its types.
 pub fn executor(pipeline: &Pipeline, runtime: &RuntimeConfig) -> Result<Executor> {
+    ssql_ir::verify::verify(pipeline).map_err(|errors| {
+        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        EngineError::internal(format!("the plan breaks the IR's rules: {}", all.join("; ")))
+    })?;
     let subqueries = pipeline.subqueries.iter().map(|p| executor(p, runtime)).collect::<Result<Vec<_>>>()?;
     let graph = Graph::new(pipeline, &runtime.kernels, runtime.n_partitions)?;
     Ok(Executor::new(graph, subqueries, Arc::clone(&runtime.pool)))
