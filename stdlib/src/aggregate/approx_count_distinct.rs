@@ -240,7 +240,7 @@ mod tests {
     fn small_counts_are_exact_and_merge() {
         let call = agg_call("approx_count_distinct", &[T::Int32], false);
         let column: ArrayRef = Arc::new(Int32Array::from(vec![Some(2), Some(4), None, Some(4), Some(5), Some(6)]));
-        assert_eq!(check_aggregate(&call, &[column.clone()]), "4");
+        assert_eq!(check_aggregate(&call, std::slice::from_ref(&column)), "4");
         assert_eq!(check_aggregate(&call, &[column.slice(0, 0)]), "0");
     }
 

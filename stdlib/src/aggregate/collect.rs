@@ -554,7 +554,7 @@ mod tests {
         let texts: ArrayRef = Arc::new(StringViewArray::from(vec![Some("b"), Some("a"), None, Some("b")]));
         let delimiter: ArrayRef = Arc::new(StringViewArray::from(vec![", "; 4]));
         let plain = agg_call("listagg", &[T::String], false);
-        assert_eq!(check_aggregate(&plain, &[texts.clone()]), "bab");
+        assert_eq!(check_aggregate(&plain, std::slice::from_ref(&texts)), "bab");
         assert_eq!(check_aggregate(&plain, &[texts.slice(2, 1)]), "NULL");
         let mut call = agg_call("string_agg", &[T::String, T::String], false);
         assert_eq!(check_aggregate(&call, &[texts.clone(), delimiter.clone()]), "b, a, b");
@@ -570,7 +570,7 @@ mod tests {
     fn the_most_frequent() {
         let column: ArrayRef = Arc::new(Int32Array::from(vec![Some(3), Some(3), Some(1), None, Some(1), Some(2)]));
         let mut call = agg_call("mode", &[T::Int32], false);
-        assert_eq!(check_aggregate(&call, &[column.clone()]), "1");
+        assert_eq!(check_aggregate(&call, std::slice::from_ref(&column)), "1");
         assert_eq!(check_aggregate(&call, &[column.slice(3, 1)]), "NULL");
         call.order = vec![SortKey { column: 0, descending: true, nulls_first: false }];
         assert_eq!(check_aggregate(&call, &[column]), "3");

@@ -287,7 +287,7 @@ mod tests {
         let run = |name: &str, ignore: bool| {
             let mut call = agg_call(name, &[T::Int32], false);
             call.ignore_nulls = ignore;
-            check_aggregate(&call, &[column.clone()])
+            check_aggregate(&call, std::slice::from_ref(&column))
         };
         assert_eq!(run("first", false), "NULL");
         assert_eq!(run("first", true), "1");

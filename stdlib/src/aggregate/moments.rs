@@ -377,7 +377,8 @@ mod tests {
     fn moments_of_one_column() {
         // Values whose sums are exact, so that any split gives the same digits.
         let x = column(&[Some(2.0), Some(4.0), None, Some(4.0), Some(6.0)]);
-        let run = |name: &str, x: &ArrayRef| check_aggregate(&agg_call(name, &[T::Float64], false), &[x.clone()]);
+        let run =
+            |name: &str, x: &ArrayRef| check_aggregate(&agg_call(name, &[T::Float64], false), std::slice::from_ref(x));
         assert_eq!(run("var_pop", &x), "2.0");
         assert_eq!(run("variance", &x.slice(0, 2)), "2.0");
         assert_eq!(run("std", &x.slice(0, 2)), "1.4142135623730951");

@@ -348,10 +348,10 @@ mod tests {
         assert_eq!(at(0.9), "5.6");
         assert_eq!(at(1.5), "!DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE");
         assert_eq!(check_aggregate(&call, &[x.slice(0, 0), constants(0.5, 0)]), "NULL");
-        assert_eq!(check_aggregate(&agg_call("median", &[T::Int32], false), &[x.clone()]), "4.0");
+        assert_eq!(check_aggregate(&agg_call("median", &[T::Int32], false), std::slice::from_ref(&x)), "4.0");
         for t in [T::DayTimeInterval, T::YearMonthInterval] {
             let spans = crate::literal_array(&Literal::Int(3), &t, 2);
-            let text = check_aggregate(&agg_call("median", &[t.clone()], false), &[spans]);
+            let text = check_aggregate(&agg_call("median", std::slice::from_ref(&t), false), &[spans]);
             assert!(text.starts_with("INTERVAL '0"), "{text}");
         }
         let nan = column(&[Some(1.0), Some(f64::NAN), Some(3.0)]);

@@ -56,7 +56,7 @@ pub(crate) fn write_offset(seconds: i64, out: &mut String) {
     let all = seconds.unsigned_abs();
     out.push(if seconds < 0 { '-' } else { '+' });
     out.push_str(&format!("{:02}:{:02}", all / 3600, all / 60 % 60));
-    if all % 60 != 0 {
+    if !all.is_multiple_of(60) {
         out.push_str(&format!(":{:02}", all % 60));
     }
 }

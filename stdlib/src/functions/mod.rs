@@ -42,6 +42,7 @@ pub mod access;
 pub mod arithmetic;
 pub mod array_sets;
 pub mod arrays;
+pub mod bits;
 pub mod clock;
 pub mod comparison;
 pub mod conditional;
@@ -60,10 +61,15 @@ pub mod higher_order;
 pub mod java_regex;
 pub mod json;
 pub mod like;
+mod lists;
 pub mod logic;
 pub mod maps;
+pub mod math;
+pub mod misc;
+pub mod random;
 pub mod ranking;
 pub mod regexp;
+pub mod rounding;
 pub mod sequence;
 pub mod string_search;
 pub mod strings;
@@ -73,7 +79,6 @@ pub mod timestamp_units;
 pub mod to_number;
 pub mod unix_time;
 pub mod window;
-mod lists;
 
 /// The tables, in the order in which documentation lists them.
 static FAMILIES: &[&[FunctionDef]] = &[
@@ -107,6 +112,11 @@ static FAMILIES: &[&[FunctionDef]] = &[
     time_zones::TABLE,
     window::TABLE,
     ranking::TABLE,
+    math::TABLE,
+    rounding::TABLE,
+    random::TABLE,
+    bits::TABLE,
+    misc::TABLE,
     hashes::TABLE,
     digests::TABLE,
     crate::aggregate::basic::TABLE,

@@ -152,10 +152,10 @@ pub(super) fn write_localized(offset: i64, full: bool, out: &mut String) {
     let all = offset.unsigned_abs();
     out.push(if offset < 0 { '-' } else { '+' });
     out.push_str(&(all / 3600).to_string());
-    if all % 3600 != 0 {
+    if !all.is_multiple_of(3600) {
         out.push_str(&format!(":{:02}", all / 60 % 60));
     }
-    if all % 60 != 0 {
+    if !all.is_multiple_of(60) {
         out.push_str(&format!(":{:02}", all % 60));
     }
 }
