@@ -49,9 +49,9 @@ pub fn arrow_type(t: &ir::DataType) -> ArrowType {
             ]);
             ArrowType::Map(Arc::new(ArrowField::new("entries", ArrowType::Struct(entries), false)), false)
         }
-        ir::DataType::Struct(fields) => ArrowType::Struct(
-            fields.iter().map(|f| ArrowField::new(&f.name, arrow_type(&f.data_type), true)).collect(),
-        ),
+        ir::DataType::Struct(fields) => {
+            ArrowType::Struct(fields.iter().map(|f| ArrowField::new(&f.name, arrow_type(&f.data_type), true)).collect())
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use ssql_grammar::Span;
 use ssql_grammar::sql::{self, AccessExpr, BinaryOperator as B, CastKind, Subscript, UnaryOperator, Value};
 use ssql_ir::{CastMode, DataType, Expr, ExprKind, Field, Literal};
 
-use super::operators::{and, boolean, cast, is_null, not, or, resolve_error, string};
+use super::operators::{and, boolean, cast, is_null, not, or, resolve_error, retyped, string};
 use super::{Binder, Env, literal, origin_at};
 use crate::diag::{Fallible, fail, fail_help};
 
@@ -326,10 +326,14 @@ impl<'a> Binder<'a> {
         env: &Env<'_>,
     ) -> Fallible<Expr> {
         let x = self.bind_expr(x, env)?;
-        let patterns: Vec<&'a sql::Expr> = match pattern {
-            sql::Expr::Tuple(items) if any => items.iter().collect(),
-            sql::Expr::Nested(inner) if any => vec![inner],
-            other => vec![other],
+        // sqlparser knows ANY; ALL (...) and SOME (...) come as calls of functions of that name.
+        let quantified = quantified_patterns(pattern);
+        let every = matches!(&quantified, Some((word, _)) if word.eq_ignore_ascii_case("all"));
+        let patterns: Vec<&'a sql::Expr> = match (quantified, pattern) {
+            (Some((_, patterns)), _) => patterns,
+            (None, sql::Expr::Tuple(items)) if any => items.iter().collect(),
+            (None, sql::Expr::Nested(inner)) if any => vec![inner],
+            (None, other) => vec![other],
         };
         let escape = escape.map(|e| self.bind_expr(e, env)).transpose()?;
         let mut all: Option<Expr> = None;
@@ -341,6 +345,7 @@ impl<'a> Binder<'a> {
                 matched = not(matched);
             }
             all = Some(match all {
+                Some(a) if every => and(a, matched),
                 Some(a) => or(a, matched),
                 None => matched,
             });
@@ -370,7 +375,10 @@ impl<'a> Binder<'a> {
         if !ssql_stdlib::can_cast(&x.data_type, to) {
             return Err(resolve_error(ssql_stdlib::cast_mismatch(&x.data_type, to), &[], span));
         }
-        // A cast that changes nothing but the nullability of nested parts still names the type it was given.
+        // A literal that is cast to its own type is no literal any more: `CAST(1 AS INT)` has an INT's precision.
+        if matches!(x.kind, ExprKind::Literal(_)) && x.data_type == *to {
+            return Ok(retyped(x, to).at(origin_at(span)));
+        }
         Ok(cast(x, to, mode).at(origin_at(span)))
     }
 
@@ -493,4 +501,19 @@ pub(super) fn implicit_name(e: &sql::Expr) -> Option<String> {
         sql::Expr::Nested(inner) => implicit_name(inner),
         _ => None,
     }
+}
+
+/// `ALL (p, ...)` or `SOME (p, ...)` as the patterns of a LIKE: the word and the patterns.
+fn quantified_patterns(pattern: &sql::Expr) -> Option<(&str, Vec<&sql::Expr>)> {
+    let sql::Expr::Function(f) = pattern else { return None };
+    let [sql::ObjectNamePart::Identifier(word)] = f.name.0.as_slice() else { return None };
+    let sql::FunctionArguments::List(list) = &f.args else { return None };
+    if !["all", "some"].iter().any(|w| word.value.eq_ignore_ascii_case(w)) {
+        return None;
+    }
+    let patterns = list.args.iter().map(|a| match a {
+        sql::FunctionArg::Unnamed(sql::FunctionArgExpr::Expr(e)) => Some(e),
+        _ => None,
+    });
+    Some((word.value.as_str(), patterns.collect::<Option<_>>()?))
 }

@@ -15,6 +15,21 @@ use crate::diag::{Fallible, fail, fail_help};
 const UNIT_FIRST: [&str; 6] = ["timestampadd", "timestampdiff", "dateadd", "datediff", "date_add", "date_diff"];
 
 /// Functions that the planner lowers to kinds of their own, for did-you-mean.
+/// Casts by the name of their type: `int('1')`.
+const CASTS: [&str; 12] = [
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal",
+    "date",
+    "timestamp",
+    "binary",
+    "string",
+];
 const CONDITIONAL: [&str; 7] = ["if", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "window_time"];
 
 impl<'a> Binder<'a> {
@@ -46,7 +61,7 @@ impl<'a> Binder<'a> {
             }
             Some(FunctionKind::Generator) => return self.misplaced_generator(&name, span, env),
             Some(FunctionKind::Scalar | FunctionKind::HigherOrder) => {}
-            None if CONDITIONAL.contains(&name.as_str()) => {}
+            None if CONDITIONAL.contains(&name.as_str()) || CASTS.contains(&name.as_str()) => {}
             None => return Err(self.unknown_function(&name, span)),
         }
         if has_aggregate_syntax(f) {
@@ -86,6 +101,11 @@ impl<'a> Binder<'a> {
             )
         };
         match name {
+            _ if CASTS.contains(&name) => {
+                count(&args, &[1])?;
+                let to = ssql_stdlib::parse_data_type(name).ok_or_else(|| self.unknown_function(name, span))?;
+                self.explicit_cast(pop(&mut args), &to, CastMode::Ansi, span)
+            }
             "if" => {
                 count(&args, &[3])?;
                 let (no, yes, condition) = (pop(&mut args), pop(&mut args), pop(&mut args));
@@ -285,7 +305,8 @@ impl<'a> Binder<'a> {
 
     pub(super) fn unknown_function(&self, name: &str, span: Span) -> Box<Diagnostic> {
         let windows = ["tumble", "hop", "session", "window", "session_window"];
-        let mut known: Vec<&str> = ssql_stdlib::function_names().chain(CONDITIONAL).chain(windows).collect();
+        let mut known: Vec<&str> =
+            ssql_stdlib::function_names().chain(CONDITIONAL).chain(CASTS).chain(windows).collect();
         known.extend(self.catalog.functions().map(|f| f.name.as_str()));
         let d = Diagnostic::error("UNRESOLVED_ROUTINE", format!("there is no function `{name}`")).at(span);
         Box::new(match (foreign_function(name), suggest(name, known)) {

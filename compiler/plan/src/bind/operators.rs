@@ -54,7 +54,7 @@ pub(crate) fn cast(expr: Expr, to: &DataType, mode: CastMode) -> Expr {
 const COMPARISONS: [&str; 7] = ["=", "<=>", "<>", "<", "<=", ">", ">="];
 
 /// The same value under a type that differs in names and nullability only.
-fn retyped(e: Expr, to: &DataType) -> Expr {
+pub(crate) fn retyped(e: Expr, to: &DataType) -> Expr {
     let (nullable, origin) = (e.nullable, e.origin);
     let kind = ExprKind::Cast { input: Box::new(e), mode: CastMode::Ansi };
     Expr { kind, data_type: to.clone(), nullable, origin }

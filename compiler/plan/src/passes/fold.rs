@@ -1,7 +1,7 @@
 //! Constant folding: what reads no column and gives the same each time becomes a literal. An expression that fails is
 //! left as it is, so that its error is raised where (and only if) the row needs it.
 
-use ssql_ir::{Expr, ExprKind};
+use ssql_ir::{Expr, ExprKind, Literal};
 use ssql_stdlib::EvalContext;
 
 use crate::catalog::Catalog;
@@ -36,10 +36,18 @@ fn fold_in(e: &mut Expr, context: &EvalContext) {
     if matches!(e.kind, ExprKind::Literal(_)) {
         return;
     }
+    // What `typeof` is given counts by its type only, and is never computed.
+    if let ExprKind::Call { function, args } = &mut e.kind
+        && &**function == "typeof"
+    {
+        for arg in args {
+            *arg = Expr::literal(Literal::Null, arg.data_type.clone());
+        }
+    }
     if is_constant(e)
         && let Some(literal) = ssql_stdlib::fold_constant(e, context)
     {
-        e.nullable = literal == ssql_ir::Literal::Null;
+        e.nullable = literal == Literal::Null;
         e.kind = ExprKind::Literal(literal);
         return;
     }
