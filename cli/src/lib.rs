@@ -87,15 +87,26 @@ pub fn explain(stage: &str, file: &SourceFile, config: SessionConfig) -> Result<
 }
 
 /// What a golden file's stage prints for a script; `Err` holds rendered diagnostics. The folder that relative locations
-/// are seen from prints as `$DIR`.
+/// are seen from prints as `$DIR`; the parameter `:tmp` is a folder that is gone afterwards, and prints as `$TMP`.
 pub fn golden(stage: &str, script: &str, base_dir: &Path) -> Result<String, String> {
-    let portable = |text: String| text.replace(&base_dir.display().to_string(), "$DIR");
-    golden_text(stage, script, base_dir).map(portable).map_err(portable)
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let tmp = std::env::temp_dir().join(format!("ssql-golden-{}-{n}", std::process::id()));
+    let portable = |text: String| {
+        text.replace(&base_dir.display().to_string(), "$DIR").replace(&tmp.display().to_string(), "$TMP")
+    };
+    let result = golden_text(stage, script, base_dir, &tmp).map(portable).map_err(portable);
+    let _ = std::fs::remove_dir_all(&tmp);
+    result
 }
 
-fn golden_text(stage: &str, script: &str, base_dir: &Path) -> Result<String, String> {
+fn golden_text(stage: &str, script: &str, base_dir: &Path, tmp: &Path) -> Result<String, String> {
     let file = SourceFile::new("script.ssql", script);
-    let config = SessionConfig { base_dir: base_dir.to_path_buf(), ..SessionConfig::default() };
+    let config = SessionConfig {
+        base_dir: base_dir.to_path_buf(),
+        params: vec![("tmp".to_owned(), tmp.display().to_string())],
+        ..SessionConfig::default()
+    };
     let rendered = |diagnostics: &[Diagnostic]| -> String {
         diagnostics.iter().map(|d| d.render(&file, Style::Plain).trim_end().to_owned() + "\n\n").collect()
     };

@@ -43,6 +43,14 @@ fn check(path: &Path) -> Result<(), Failed> {
         Err(text) if may_fail => text,
         Err(text) => return Err(format!("the stage `{stage}` was expected to succeed:\n{text}").into()),
     };
+    if stage == "ir" {
+        let parsed = ssql_ir::parse::parse(&actual).map_err(|e| format!("the IR does not parse back: {e}"))?;
+        if parsed.to_string() != actual {
+            return Err(
+                format!("the IR prints differently again:\n{}", difference(&actual, &parsed.to_string())).into()
+            );
+        }
+    }
     let actual = actual.trim_end().lines().map(|l| format!("{}\n", l.trim_end())).collect::<String>();
     if actual == expected {
         return Ok(());

@@ -66,12 +66,12 @@ pub const TABLE: &[FunctionDef] = &[
         "",
     ),
     // The dependent variable y comes first: it is the `x` of the state.
-    aggregate("regr_avgx", TWO, Ret::Double, |_| pairs(|p| Some(p.y))).doc(
+    aggregate("regr_avgx", TWO, Ret::Double, |_| Ok(Arc::new(PairMean { of: 1 }))).doc(
         "Mean of the independent variable.",
         "regr_avgx(y, x)",
         "",
     ),
-    aggregate("regr_avgy", TWO, Ret::Double, |_| pairs(|p| Some(p.x))).doc(
+    aggregate("regr_avgy", TWO, Ret::Double, |_| Ok(Arc::new(PairMean { of: 0 }))).doc(
         "Mean of the dependent variable.",
         "regr_avgy(y, x)",
         "",
@@ -320,6 +320,53 @@ impl Aggregate for Pairs {
         Ok(Arc::new(Float64Array::from_iter(groups.iter().map(|g| {
             let p = Pair::load(rows, *g);
             if p.n > 0.0 { (self.result)(&p) } else { None }
+        }))))
+    }
+}
+
+/// `regr_avgx`, `regr_avgy`: the plain mean of one side, as Spark's `avg` has it. State `[sum, n]`.
+#[derive(Debug)]
+struct PairMean {
+    /// Which argument is averaged.
+    of: usize,
+}
+
+impl Aggregate for PairMean {
+    fn slots(&self) -> &[SlotType] {
+        &[SlotType::F64; 2]
+    }
+
+    fn update(&self, rows: &mut StateRows<'_>, groups: &[u32], args: &[ArrayRef]) -> Result<(), EvalError> {
+        let (x, y) = (args[0].as_primitive::<Float64Type>(), args[1].as_primitive::<Float64Type>());
+        let values = if self.of == 0 { x } else { y };
+        for (row, g) in groups.iter().enumerate() {
+            if *g != SKIP && x.is_valid(row) && y.is_valid(row) {
+                rows.set_f64(*g, 0, rows.f64(*g, 0) + values.value(row));
+                rows.set_f64(*g, 1, rows.f64(*g, 1) + 1.0);
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(
+        &self,
+        dst: &mut StateRows<'_>,
+        dst_groups: &[u32],
+        src: &StateRows<'_>,
+        src_groups: &[u32],
+    ) -> Result<(), EvalError> {
+        for (d, s) in dst_groups.iter().zip(src_groups) {
+            for word in 0..2 {
+                dst.set_f64(*d, word, dst.f64(*d, word) + src.f64(*s, word));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self, rows: &StateRows<'_>, groups: &[u32]) -> Result<ArrayRef, EvalError> {
+        Ok(Arc::new(Float64Array::from_iter(groups.iter().map(|g| {
+            let n = rows.f64(*g, 1);
+            (n > 0.0).then(|| rows.f64(*g, 0) / n)
         }))))
     }
 }

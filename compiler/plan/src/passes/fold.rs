@@ -44,6 +44,14 @@ fn fold_in(e: &mut Expr, context: &EvalContext) {
             *arg = Expr::literal(Literal::Null, arg.data_type.clone());
         }
     }
+    // What cannot be NULL need not be computed to be asked for NULL (Spark's NullPropagation).
+    if let ExprKind::Call { function, args } = &e.kind
+        && matches!(&**function, "isnull" | "isnotnull")
+        && args.first().is_some_and(|a| !a.nullable)
+    {
+        e.kind = ExprKind::Literal(Literal::Boolean(&**function == "isnotnull"));
+        return;
+    }
     if is_constant(e)
         && let Some(literal) = ssql_stdlib::fold_constant(e, context)
     {
