@@ -172,11 +172,13 @@ fn escape(data: &[u8], at: usize, dialect: &Dialect, heap: &mut Vec<u8>) -> Resu
             let high = hex4(data, at + 2).ok_or(Lexical::new(at, "an incomplete \\u escape"))?;
             let mut next = at + 6;
             let mut code = u32::from(high);
-            if (0xd800..0xdc00).contains(&high) && byte(data, next) == b'\\' && byte(data, next + 1) == b'u' {
-                if let Some(low @ 0xdc00..0xe000) = hex4(data, next + 2) {
-                    code = 0x10000 + (u32::from(high - 0xd800) << 10) + u32::from(low - 0xdc00);
-                    next += 6;
-                }
+            if (0xd800..0xdc00).contains(&high)
+                && byte(data, next) == b'\\'
+                && byte(data, next + 1) == b'u'
+                && let Some(low @ 0xdc00..0xe000) = hex4(data, next + 2)
+            {
+                code = 0x10000 + (u32::from(high - 0xd800) << 10) + u32::from(low - 0xdc00);
+                next += 6;
             }
             // Half of a surrogate pair is no character; Java, and so Spark, writes a question mark.
             let c = char::from_u32(code).unwrap_or('?');
@@ -272,7 +274,8 @@ pub(super) fn number(data: &[u8], p: usize, dialect: &Dialect) -> Result<Number,
             return Err(Lexical::new(p, "a number without digits in its exponent"));
         }
     }
-    if !ends_scalar(byte(data, end)) && !(dialect.comments && byte(data, end) == b'/') {
+    let comment = dialect.comments && byte(data, end) == b'/';
+    if !comment && !ends_scalar(byte(data, end)) {
         return Err(Lexical::new(end, "a number that does not end"));
     }
     if end - p > MAX_NUMBER {

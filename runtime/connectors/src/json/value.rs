@@ -354,7 +354,7 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: u8) -> Option<i128> {
 /// Decodes standard base64 with padding.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let bytes = text.as_bytes();
-    if bytes.len() % 4 != 0 {
+    if !bytes.len().is_multiple_of(4) {
         return None;
     }
     let padding = bytes.iter().rev().take_while(|b| **b == b'=').count();

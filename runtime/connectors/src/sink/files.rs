@@ -31,7 +31,7 @@ pub(super) struct FileFormat {
 }
 
 enum Kind {
-    Parquet(WriterProperties),
+    Parquet(Box<WriterProperties>),
     Json(JsonWriter),
     Csv(Box<CsvWriter>),
     Text,
@@ -55,7 +55,7 @@ impl FileFormat {
         let kind = match format {
             Format::Parquet => {
                 let schema: std::sync::Arc<ArrowSchema> = arrow_schema(&Schema::new(fields.to_vec()));
-                Kind::Parquet(parquet::writer_properties(&schema, options)?)
+                Kind::Parquet(Box::new(parquet::writer_properties(&schema, options)?))
             }
             Format::Json => Kind::Json(JsonWriter::new(zone()?, options.boolean("ignoreNullFields", true)?)),
             Format::Csv => Kind::Csv(Box::new(CsvWriter::new(CsvWriterOptions::new(options, session)?))),
