@@ -144,8 +144,15 @@ impl Executor {
                 Unit::Aggregate(spec, state) => {
                     let pieces = sources.pieces(&run, inputs[0])?;
                     let accumulate = |groups: &mut Groups, batch: RecordBatch| spec.accumulate(groups, &batch);
-                    self.each(&run, inputs[0], pieces, || spec.groups(), accumulate, |partials| state.merge(partials))?;
-                    Some(state.finish(watermarks[at], log)?)
+                    self.each(
+                        &run,
+                        inputs[0],
+                        pieces,
+                        || spec.groups(),
+                        accumulate,
+                        |partials| self.pool.install(|| state.merge(partials)),
+                    )?;
+                    Some(self.pool.install(|| state.finish(watermarks[at], log))?)
                 }
                 Unit::Session(state) => {
                     let rows = self.collect(&run, inputs[0], &mut sources)?;

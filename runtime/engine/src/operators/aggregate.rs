@@ -4,7 +4,7 @@
 //! partial groups are then merged, in the pieces' order, into the state ([`AggregateState::merge`]), which is split by
 //! key hash so that its parts can be worked on in parallel without a lock.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -22,6 +22,14 @@ use crate::operators::groups::{Buckets, Closing, Groups, key_kind};
 use crate::operators::keys::KeyColumn;
 use crate::views::{HashedKeys, key_column, run_aggregate};
 use crate::watermark::BatchWatermark;
+
+/// Fewer partial groups than this are merged on one thread.
+const WORTH_A_THREAD: usize = 4096;
+
+/// Which part of the state a key belongs to. The low half of the hash finds its slot within a table.
+fn partition_of(hash: u64, n_partitions: usize) -> usize {
+    (hash >> 32) as usize % n_partitions
+}
 
 /// The part of an aggregation that never changes: shared by all threads.
 pub struct Aggregation {
@@ -243,31 +251,31 @@ impl AggregateState {
         Ok(AggregateState { spec, emit, partitions, updated: 0, removed: 0 })
     }
 
-    /// Takes up partial groups, in order.
+    /// Takes up partial groups, in order. Partitions work at the same time, each going through the partials in their
+    /// order; a partial is lent to one of them at a time, so that they follow each other like the stages of a pipe.
     pub fn merge(&mut self, partials: Vec<Groups>) -> Result<()> {
-        let n = self.partitions.len() as u64;
-        let spec = &self.spec;
-        // Objects of a partial are shared by all its groups, so a partition needs it to itself: one partial at a
-        // time where there are objects, all partitions at once where there are none.
-        let parallel = spec.aggs.iter().all(|a| !a.slots().contains(&SlotType::Object));
-        for mut partial in partials {
-            let mut rows: Vec<Vec<u32>> = vec![Vec::new(); n as usize];
+        let n = self.partitions.len();
+        let split = |partial: Groups| {
+            let mut rows: Vec<Vec<u32>> = vec![Vec::new(); n];
             for row in 0..partial.table.len() as u32 {
-                rows[(partial.table.hash(row) >> 32) as usize % n as usize].push(row);
+                rows[partition_of(partial.table.hash(row), n)].push(row);
             }
-            if parallel && partial.table.len() > 4096 {
-                let shared = &partial.table;
-                self.partitions.par_iter_mut().zip(rows).try_for_each(|(buckets, rows)| {
-                    let mut view = Groups { table: shared.clone(), objects: Default::default() };
-                    merge_partition(spec, buckets, &mut view, &rows)
-                })?;
-            } else {
-                for (buckets, rows) in self.partitions.iter_mut().zip(rows) {
-                    merge_partition(spec, buckets, &mut partial, &rows)?;
-                }
-            }
+            (Mutex::new(partial), rows)
+        };
+        let groups: usize = partials.iter().map(|p| p.table.len()).sum();
+        let spec = &self.spec;
+        let merge_into = |i: usize, buckets: &mut Buckets, partials: &[(Mutex<Groups>, Vec<Vec<u32>>)]| {
+            partials.iter().try_for_each(|(partial, rows)| {
+                let mut partial = partial.lock().unwrap_or_else(PoisonError::into_inner);
+                merge_partition(spec, buckets, &mut partial, &rows[i])
+            })
+        };
+        if groups < WORTH_A_THREAD {
+            let partials: Vec<_> = partials.into_iter().map(split).collect();
+            return self.partitions.iter_mut().enumerate().try_for_each(|(i, b)| merge_into(i, b, &partials));
         }
-        Ok(())
+        let partials: Vec<_> = partials.into_par_iter().map(split).collect();
+        self.partitions.par_iter_mut().enumerate().try_for_each(|(i, b)| merge_into(i, b, &partials))
     }
 
     /// Ends the micro-batch: its output, and what the changelog must hold if `changelog` is asked for.
@@ -374,7 +382,7 @@ impl AggregateState {
                 fields.push(field);
             }
             let (row, _) = one.table.insert_key(&fields);
-            let partition = (one.table.hash(row) >> 32) as usize % n;
+            let partition = partition_of(one.table.hash(row), n);
             let buckets = &mut self.partitions[partition];
             let number = buckets.bucket_of(&one.table, row);
             let groups = &mut buckets.bucket(number).groups;
