@@ -9,7 +9,7 @@
 //! 4. `lift`: a run's streaming clauses are taken out, the rest becomes sqlparser's tokens.
 //! 5. `embed`: sqlparser parses them under `dialect`; `check` ties the clauses to its tree.
 //!
-//! [`print`] is `ssql fmt`, [`dump`] is `EXPLAIN AST`.
+//! [`mod@print`] is `ssql fmt`, [`dump`] is `EXPLAIN AST`.
 #![forbid(unsafe_code)]
 
 pub mod ast;

@@ -40,11 +40,11 @@ pub enum DataType {
     DayTimeInterval,
     /// INTERVAL YEAR TO MONTH, in months.
     YearMonthInterval,
-    /// ARRAY<element>; the field says whether elements may be NULL.
+    /// `ARRAY<element>`; the field says whether elements may be NULL.
     Array(Box<Field>),
-    /// MAP<key, value>; keys are never NULL, the value field says whether values may be.
+    /// `MAP<key, value>`; keys are never NULL, the value field says whether values may be.
     Map(Box<Field>, Box<Field>),
-    /// STRUCT<fields>.
+    /// `STRUCT<fields>`.
     Struct(Vec<Field>),
 }
 

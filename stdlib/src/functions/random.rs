@@ -2,7 +2,7 @@
 //!
 //! The value of a row follows from the seed and the number of the row alone, however the rows are cut into batches. `rand`
 //! and `uniform` give the values that Spark gives to one partition. `randn` throws an unknown number of draws away, so
-//! its generator is set anew every [`BLOCK`] rows; the first of these blocks is Spark's.
+//! its generator is set anew every `BLOCK` rows; the first of these blocks is Spark's.
 
 use arrow::datatypes::Float64Type;
 use ssql_ir::{CastMode, DataType as T, Literal};

@@ -73,7 +73,7 @@ pub enum Planned {
     },
     /// SET or SET key: these settings and their values.
     ShowSettings(Vec<(&'static str, String)>),
-    /// RESET [key].
+    /// `RESET [key]`.
     Reset(Option<&'static str>),
 }
 

@@ -11,7 +11,7 @@ use arrow::datatypes::SchemaRef;
 use rayon::prelude::*;
 use ssql_abi::{AggregateKernel, KeyKind, RowLayout};
 use ssql_ir::{AggArg, AggCall, CloseRule, EmitMode, Schema};
-use ssql_stdlib::aggregate::{Aggregate, SlotType};
+use ssql_stdlib::aggregate::Aggregate;
 use ssql_stdlib::{aggregate, arrow_schema, literal_array, state_size};
 
 use crate::connector::Domain;
