@@ -1,12 +1,12 @@
 //! A query's checkpoint directory: what was planned, what was committed, what the sources need, and the state.
 //!
 //! ```text
-//! metadata        JSON: format version and the query's id, written once
+//! metadata        JSON: format version, the query's id, what its state holds; written once
 //! lock            held by the live query; its text says who
 //! offsets/        log: batch N as planned (end offsets, watermarks, processing time); durable before anything is read
 //! commits/        log: batch N is finished, and the watermarks that batch N+1 goes by
 //! sources/<i>/    log: what source i needs to give the same rows for the same offsets
-//! state/<node>/   log and snapshots of a stateful operator (see `state`)
+//! state/<n>/      log and snapshots of the n-th stateful operator (see `state`)
 //! ```
 //!
 //! A batch with an offset but without a commit is run again, with the same offsets, on the state of the batch before.
@@ -36,6 +36,8 @@ pub const RETAIN: u64 = 100;
 struct Metadata {
     version: u32,
     id: String,
+    /// What each stateful operator keeps, in words: state of another shape must not be read.
+    state: Vec<String>,
 }
 
 /// Batch N as planned.
@@ -80,14 +82,16 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Opens or creates the checkpoint of a query with that many sources.
+    /// Opens or creates the checkpoint of a query with that many sources. `state` says in words what each of its stateful
+    /// operators keeps.
     ///
     /// # Errors
-    /// The directory cannot be used, another query holds it, it is damaged, or a newer version wrote it.
-    pub fn open(dir: &Path, n_sources: usize) -> Result<(Checkpoint, Recovered)> {
+    /// The directory cannot be used, another query holds it, it is damaged, a newer version wrote it, or it belongs to a
+    /// query that keeps other state.
+    pub fn open(dir: &Path, n_sources: usize, state: &[String]) -> Result<(Checkpoint, Recovered)> {
         fs::create_dir_all(dir).map_err(|e| unusable(dir, "create", &e))?;
         let lock = lock(dir)?;
-        let id = metadata(dir)?;
+        let id = metadata(dir, state)?;
         let (offsets, planned) = SegmentLog::open(&dir.join("offsets"))?;
         let (commits, committed) = SegmentLog::open(&dir.join("commits"))?;
 
@@ -130,9 +134,9 @@ impl Checkpoint {
         &self.id
     }
 
-    /// Directory of a stateful operator's state.
-    pub fn state_dir(&self, node: u32) -> PathBuf {
-        self.dir.join("state").join(node.to_string())
+    /// Directory of the state of the n-th stateful operator.
+    pub fn state_dir(&self, n: usize) -> PathBuf {
+        self.dir.join("state").join(n.to_string())
     }
 
     /// Makes batch `batch` durable as planned, with the entries of its sources; after this it will be run, whatever
@@ -223,7 +227,7 @@ fn lock(dir: &Path) -> Result<File> {
 }
 
 /// The query's id, read or made.
-fn metadata(dir: &Path) -> Result<String> {
+fn metadata(dir: &Path, state: &[String]) -> Result<String> {
     let path = dir.join("metadata");
     match fs::read(&path) {
         Ok(bytes) => {
@@ -237,16 +241,35 @@ fn metadata(dir: &Path) -> Result<String> {
                 return Err(EngineError::new("CHECKPOINT_VERSION", Domain::User, message)
                     .with_help("Use the version of ssql that wrote it."));
             }
+            if metadata.state != state {
+                return Err(changed(dir, &metadata.state, state));
+            }
             Ok(metadata.id)
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             let id = uuid::Uuid::new_v4().to_string();
-            let bytes = encode(&Metadata { version: FORMAT, id: id.clone() })?;
+            let bytes = encode(&Metadata { version: FORMAT, id: id.clone(), state: state.to_vec() })?;
             write_atomic(&path, &bytes)?;
             Ok(id)
         }
         Err(e) => Err(unusable(dir, "read", &e)),
     }
+}
+
+/// The query keeps other state than the one that wrote the checkpoint: what has changed, in words.
+fn changed(dir: &Path, was: &[String], is: &[String]) -> EngineError {
+    let message = format!("the query keeps other state than the checkpoint `{}` holds", dir.display());
+    let mut error = EngineError::new("QUERY_CHANGED", Domain::User, message);
+    for i in 0..was.len().max(is.len()) {
+        let (was, is) = (was.get(i).map_or("nothing", String::as_str), is.get(i).map_or("nothing", String::as_str));
+        if was != is {
+            error = error.with_help(format!("Stateful operator {i} was: {was}. It is: {is}."));
+        }
+    }
+    error.with_help(
+        "Filters, projections, triggers and options may change; keys, aggregates and windows may not. Use a new CHECKPOINT \
+         LOCATION for the changed query.",
+    )
 }
 
 #[cfg(test)]
@@ -265,7 +288,7 @@ mod tests {
     fn an_uncommitted_batch_is_found_again_as_planned() {
         let dir = tempfile::tempdir().expect("scratch");
         let id = {
-            let (mut cp, recovered) = Checkpoint::open(dir.path(), 1).expect("opens");
+            let (mut cp, recovered) = Checkpoint::open(dir.path(), 1, &[]).expect("opens");
             assert!(recovered.committed.is_none() && recovered.planned.is_empty());
             for n in 0..3 {
                 cp.plan(n, &planned(n as i64), &[Some(format!("files {n}").into_bytes())]).expect("plans");
@@ -276,7 +299,7 @@ mod tests {
             }
             cp.id().to_owned()
         };
-        let (cp, recovered) = Checkpoint::open(dir.path(), 1).expect("opens");
+        let (cp, recovered) = Checkpoint::open(dir.path(), 1, &[]).expect("opens");
         assert_eq!(cp.id(), id);
         assert_eq!(recovered.committed, Some(1));
         assert_eq!(recovered.watermarks.global, 1);
@@ -287,9 +310,19 @@ mod tests {
     #[test]
     fn a_second_query_is_refused_and_told_who_holds_it() {
         let dir = tempfile::tempdir().expect("scratch");
-        let _held = Checkpoint::open(dir.path(), 0).expect("opens");
-        let error = Checkpoint::open(dir.path(), 0).expect_err("refuses");
+        let _held = Checkpoint::open(dir.path(), 0, &[]).expect("opens");
+        let error = Checkpoint::open(dir.path(), 0, &[]).expect_err("refuses");
         assert_eq!(error.condition, "CONCURRENT_QUERY");
         assert!(error.message.contains("process"), "{}", error.message);
+    }
+
+    #[test]
+    fn state_of_another_shape_is_refused_in_words() {
+        let dir = tempfile::tempdir().expect("scratch");
+        let (was, is) = (["count by STRING".to_owned()], ["sum by STRING".to_owned()]);
+        drop(Checkpoint::open(dir.path(), 0, &was).expect("opens"));
+        let error = Checkpoint::open(dir.path(), 0, &is).expect_err("refuses");
+        assert_eq!(error.condition, "QUERY_CHANGED");
+        assert_eq!(error.help[0], "Stateful operator 0 was: count by STRING. It is: sum by STRING.");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use ssql_ir::{NodeId, Op};
+use ssql_ir::{AggCall, CloseRule, Node, NodeId, Op, Pipeline};
 use ssql_state::{StateVersions, failpoint};
 use ssql_stdlib::EvalContext;
 
@@ -55,7 +55,7 @@ impl Runner {
         let run_id = uuid::Uuid::new_v4().to_string();
         let (checkpoint, recovered) = match &spec.checkpoint {
             Some(dir) => {
-                let (checkpoint, recovered) = Checkpoint::open(dir, spec.sources.len())?;
+                let (checkpoint, recovered) = Checkpoint::open(dir, spec.sources.len(), &state_shape(&spec.pipeline))?;
                 (Some(checkpoint), recovered)
             }
             None => (None, Default::default()),
@@ -149,7 +149,8 @@ impl Runner {
             if !is_stateful(unit) {
                 continue;
             }
-            let (versions, restored) = StateVersions::open(&checkpoint.state_dir(node as u32), committed)?;
+            let n = self.versions.len();
+            let (versions, restored) = StateVersions::open(&checkpoint.state_dir(n), committed)?;
             for bytes in restored.snapshot.iter().chain(&restored.deltas) {
                 restore_unit(unit, bytes)?;
             }
@@ -436,6 +437,38 @@ impl Runner {
         }
         all
     }
+}
+
+/// What each stateful operator keeps, in words that stay the same while the state can be read.
+fn state_shape(pipeline: &Pipeline) -> Vec<String> {
+    let call = |c: &AggCall| {
+        let args: Vec<String> = c.arg_types.iter().map(ToString::to_string).collect();
+        let distinct = if c.distinct { "DISTINCT " } else { "" };
+        format!("{}({distinct}{})", c.function, args.join(", "))
+    };
+    let shape = |node: &Node| {
+        let types = |keys: &[u32], input: usize| {
+            let fields = &pipeline.nodes[node.inputs[input].0 as usize].schema.fields;
+            keys.iter().map(|&k| fields[k as usize].data_type.to_string()).collect::<Vec<_>>().join(", ")
+        };
+        let closes =
+            |rule: &Option<CloseRule>| rule.map_or(String::new(), |r| format!(", closing after {} us", r.add_micros));
+        let calls = |aggs: &[AggCall]| aggs.iter().map(call).collect::<Vec<_>>().join(", ");
+        Some(match &node.op {
+            Op::Aggregate { keys, aggs, close, .. } => {
+                format!("{} by ({}){}", calls(aggs), types(keys, 0), closes(close))
+            }
+            Op::SessionAggregate { keys, aggs, .. } => format!("sessions of {} by ({})", calls(aggs), types(keys, 0)),
+            Op::Dedup { keys, close, within_watermark } => {
+                let within = if *within_watermark { " within the watermark" } else { "" };
+                format!("distinct ({}){within}{}", types(keys, 0), closes(close))
+            }
+            Op::StreamJoin { kind, left, .. } => format!("{kind:?} join on ({})", types(&left.keys, 0)),
+            Op::Limit { .. } => "a limit".to_owned(),
+            _ => return None,
+        })
+    };
+    pipeline.nodes.iter().filter_map(shape).collect()
 }
 
 fn is_stateful(unit: &Unit) -> bool {
