@@ -2,13 +2,14 @@
 //!
 //! Exit codes: 0 done; 1 a statement, query or test failed; 2 the arguments are wrong.
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use clap::{Args, Parser, Subcommand};
+use ssql::render::{out, table};
 use ssql::session::{Failure, Outcome, Session, SessionConfig};
 use ssql::{prompt, slt};
 use ssql_grammar::{Diagnostic, SourceFile, Style};
@@ -198,10 +199,8 @@ fn print_outcome(outcome: &Outcome, zone: &jiff::tz::TimeZone) {
     match outcome {
         Outcome::Done => {}
         Outcome::Message(text) => eprintln!("{text}"),
-        Outcome::Text(text) => println!("{}", text.trim_end()),
-        Outcome::Rows { names, batches } => {
-            let _ = std::io::stdout().write_all(ssql::render::table(names, batches, zone).as_bytes());
-        }
+        Outcome::Text(text) => out(&format!("{}\n", text.trim_end())),
+        Outcome::Rows { names, batches } => out(&table(names, batches, zone)),
     }
 }
 
@@ -241,7 +240,7 @@ fn explain(script: &Script, stage: &str, report: &Report) -> Result<bool, String
     let file = script.source()?;
     match ssql::explain(stage, &file, script.config()) {
         Ok(text) => {
-            println!("{}", text.trim_end());
+            out(&format!("{}\n", text.trim_end()));
             Ok(true)
         }
         Err(failure) => {
@@ -273,7 +272,7 @@ fn fmt(files: &[PathBuf], write: bool, check: bool, report: &Report) -> Result<b
                 std::fs::write(path, text).map_err(|e| format!("cannot write `{}`: {e}", path.display()))?;
             }
         } else {
-            print!("{text}");
+            out(&text);
         }
     }
     Ok(ok)
@@ -294,20 +293,26 @@ fn test(paths: &[PathBuf], jit: &str, verbose: bool) -> Result<bool, String> {
                 }
                 if verbose || !mismatches.is_empty() {
                     let mark = if mismatches.is_empty() { "ok" } else { "FAILED" };
-                    println!("{mark} {} ({passed} passed, {} failed)", path.display(), mismatches.len());
+                    out(&(format!("{mark} {} ({passed} passed, {} failed)", path.display(), mismatches.len()) + "\n"));
                 }
                 for m in mismatches {
-                    println!("{}:{}: {}\n  {}", path.display(), m.line, m.sql.trim(), m.what.replace('\n', "\n  "));
+                    out(&(format!(
+                        "{}:{}: {}\n  {}",
+                        path.display(),
+                        m.line,
+                        m.sql.trim(),
+                        m.what.replace('\n', "\n  ")
+                    ) + "\n"));
                 }
             }
             Err(e) => {
                 tally.files_failed += 1;
                 tally.failed += 1;
-                println!("FAILED {}: {e}", path.display());
+                out(&(format!("FAILED {}: {e}", path.display()) + "\n"));
             }
         }
     }
-    println!("files: {} passed, {} failed", tally.files_passed, tally.files_failed);
-    println!("{} passed, {} failed", tally.passed, tally.failed);
+    out(&(format!("files: {} passed, {} failed", tally.files_passed, tally.files_failed) + "\n"));
+    out(&(format!("{} passed, {} failed", tally.passed, tally.failed) + "\n"));
     Ok(tally.failed == 0)
 }

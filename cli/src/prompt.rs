@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use ssql_grammar::{SourceFile, Style};
 
-use crate::render::table;
+use crate::render::{out, table};
 use crate::session::{Outcome, Session, SessionConfig};
 
 const HELP: &str = "\
@@ -43,7 +43,7 @@ pub fn run() -> Result<bool, String> {
             break;
         }
         if pending.trim().is_empty() && word.eq_ignore_ascii_case("help") {
-            println!("{HELP}");
+            out(&format!("{HELP}\n"));
             say("ssql> ");
             continue;
         }
@@ -69,8 +69,8 @@ fn execute(session: &mut Session, text: &str) -> bool {
     let ran = session.run_script_with(&file, &mut |outcome| match outcome {
         Outcome::Done => {}
         Outcome::Message(text) => eprintln!("{text}"),
-        Outcome::Text(text) => println!("{}", text.trim_end()),
-        Outcome::Rows { names, batches } => print!("{}", table(&names, &batches, &zone)),
+        Outcome::Text(text) => out(&format!("{}\n", text.trim_end())),
+        Outcome::Rows { names, batches } => out(&table(&names, &batches, &zone)),
     });
     let style = if std::io::stderr().is_terminal() { Style::Colour } else { Style::Plain };
     if let Err(failure) = &ran {

@@ -1,8 +1,15 @@
 //! Rows as text: aligned tables for people, and the cells of test files.
 
+use std::io::Write;
+
 use arrow::array::{Array, RecordBatch};
 use jiff::tz::TimeZone;
 use ssql_stdlib::CellFormatter;
+
+/// Writes to standard output. A reader that has gone away (`| head`) is no failure of ours.
+pub fn out(text: &str) {
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
 
 /// The cells of these batches as Spark's `CAST(x AS STRING)` prints them; `None` is NULL.
 pub fn cells(batches: &[RecordBatch], time_zone: &TimeZone) -> Vec<Vec<Option<String>>> {
