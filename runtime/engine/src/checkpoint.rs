@@ -110,6 +110,16 @@ impl Checkpoint {
             }
         }
         recovered.planned.reverse();
+        // Offsets are durable before their batch runs: a commit without them means that they were damaged afterwards,
+        // and going on from "no offsets" would read everything again.
+        if let Some(committed) = recovered.committed
+            && recovered.planned.first().map(|(n, _)| *n) != Some(committed)
+        {
+            let message =
+                format!("the checkpoint `{}` has a commit of batch {committed} but not its offsets", dir.display());
+            return Err(EngineError::new("CHECKPOINT_CORRUPT", Domain::External, message)
+                .with_help("Restore the folder from a copy, or start over with a new CHECKPOINT LOCATION and sink."));
+        }
 
         let newest = recovered.planned.last().map(|(n, _)| *n);
         let mut sources = Vec::with_capacity(n_sources);
@@ -324,5 +334,20 @@ mod tests {
         let error = Checkpoint::open(dir.path(), 0, &is).expect_err("refuses");
         assert_eq!(error.condition, "QUERY_CHANGED");
         assert_eq!(error.help[0], "Stateful operator 0 was: count by STRING. It is: sum by STRING.");
+    }
+
+    #[test]
+    fn a_commit_whose_offsets_are_damaged_is_no_fresh_start() {
+        let dir = tempfile::tempdir().expect("scratch");
+        let (mut cp, _) = Checkpoint::open(dir.path(), 1, &[]).expect("opens");
+        cp.plan(0, &planned(0), &[None]).expect("plans");
+        cp.commit(0, SavedWatermarks::default()).expect("commits");
+        drop(cp);
+        let segment = fs::read_dir(dir.path().join("offsets")).expect("lists").next().expect("one").expect("is there");
+        let mut bytes = fs::read(segment.path()).expect("reads");
+        bytes[30] ^= 0xff;
+        fs::write(segment.path(), bytes).expect("writes");
+        let error = Checkpoint::open(dir.path(), 1, &[]).expect_err("refuses");
+        assert_eq!(error.condition, "CHECKPOINT_CORRUPT");
     }
 }

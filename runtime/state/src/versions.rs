@@ -52,10 +52,12 @@ impl StateVersions {
         }
         // Deltas by batch: chunks are numbered from 0, and chunk 0 of a batch starts its delta over.
         let mut current: Option<(u64, Vec<u8>)> = None;
+        let mut last = newest;
         for record in records {
             if record.sequence > committed || newest.is_some_and(|n| record.sequence <= n) {
                 continue;
             }
+            last = Some(record.sequence);
             let Some((head, bytes)) = record.payload.split_first_chunk::<4>() else {
                 return Err(versions.corrupt("a delta has no chunk number"));
             };
@@ -75,6 +77,10 @@ impl StateVersions {
             }
         }
         restored.deltas.extend(current.map(|(_, delta)| delta));
+        // Every batch writes a delta before it is committed, so the committed one must be there.
+        if last != Some(committed) {
+            return Err(versions.corrupt("the state of the last committed batch is missing"));
+        }
         versions.delta_bytes = restored.deltas.iter().map(|d| d.len() as u64).sum();
         Ok((versions, restored))
     }
@@ -200,5 +206,13 @@ mod tests {
         assert_eq!((at5.snapshot.as_deref(), at5.deltas.len()), (Some(&b"s4"[..]), 1));
         let (_, at3) = StateVersions::open(dir.path(), Some(3)).expect("opens");
         assert_eq!((at3.snapshot.as_deref(), at3.deltas), (Some(&b"s1"[..]), vec![b"d2".to_vec(), b"d3".to_vec()]));
+    }
+
+    #[test]
+    fn missing_state_of_a_committed_batch_is_an_error() {
+        let dir = tempfile::tempdir().expect("scratch");
+        let (mut v, _) = StateVersions::open(dir.path(), None).expect("opens");
+        v.append(0, b"a").expect("appends");
+        assert!(matches!(StateVersions::open(dir.path(), Some(1)), Err(LogError::Corrupt { .. })));
     }
 }

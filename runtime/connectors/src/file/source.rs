@@ -207,6 +207,7 @@ impl Source for FileSource {
     fn restore(&mut self, restored: Restored) -> Result<(), ConnectorError> {
         let Some(end) = self.log_offset(restored.offset.as_ref())? else { return Ok(()) };
         self.last = Some(end);
+        let mut newest = None;
         for (batch, bytes) in restored.entries {
             let entry: LogEntry = serde_json::from_slice(&bytes).map_err(|e| {
                 let message = format!("the checkpoint's list of files of batch {batch} cannot be read: {e}");
@@ -216,10 +217,17 @@ impl Source for FileSource {
             if entry.log_offset > end {
                 continue;
             }
+            newest = Some(entry.log_offset);
             entry.files.iter().for_each(|file| self.seen.insert(file));
             if entry.log_offset + KEPT_BATCHES > end {
                 self.batches.insert(entry.log_offset, entry.files);
             }
+        }
+        // Entries are durable before their offsets: without them files that were read would count as new.
+        if newest != Some(end) {
+            let message = format!("the checkpoint's list of the files that were read ends before offset {end}");
+            return Err(ConnectorError::new("CHECKPOINT_CORRUPT", Domain::External, message)
+                .with_help("Restore the checkpoint from a copy, or start over with a new one and a new sink."));
         }
         self.seen.purge();
         Ok(())
