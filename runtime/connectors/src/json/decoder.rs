@@ -374,6 +374,10 @@ fn members(
         let expected = &names.slots[slot as usize];
         if expected.matches(data, p) {
             p += expected.len;
+            // There may be more blanks before the value than last time.
+            if matches!(byte(data, p), b' ' | b'\t' | b'\n' | b'\r' | b'/') {
+                p = blanks(data, p, &dialect);
+            }
         } else {
             (slot, p) = match names.learn(reader, last, p)? {
                 Some(found) => found,
