@@ -43,5 +43,5 @@ pub use crate::resolve::{
 };
 pub use crate::text::{
     CellFormatter, parse_data_type, parse_date, parse_decimal, parse_interval, parse_schema, parse_timestamp,
-    parse_timestamp_ntz,
+    parse_timestamp_ntz, parse_timestamp_without_zone,
 };

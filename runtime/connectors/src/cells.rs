@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::buffer::Buffer;
 use jiff::tz::TimeZone;
 use ssql_ir::DataType;
-use ssql_stdlib::{parse_date, parse_interval, parse_timestamp, parse_timestamp_ntz};
+use ssql_stdlib::{parse_date, parse_interval, parse_timestamp, parse_timestamp_without_zone};
 
 use crate::columns::Column;
 use crate::formats::TextFormats;
@@ -35,7 +35,7 @@ pub(crate) fn push_text(column: &mut Column, text: &str, zone: &TimeZone, format
         }),
         Column::TimestampNtz(c) => c.push(match &formats.timestamp_ntz {
             Some(pattern) => pattern.wall_clock(text)?,
-            None => parse_timestamp_ntz(text).filter(|_| !is_epoch(text))?,
+            None => parse_timestamp_without_zone(text)?,
         }),
         Column::DayTime(c) => c.push(parse_interval(text).filter(|(months, _)| *months == 0)?.1),
         Column::YearMonth(c) => c.push(parse_interval(text).filter(|(_, micros)| *micros == 0)?.0),

@@ -24,6 +24,8 @@ mod pattern;
 mod rate;
 mod sink;
 mod socket;
+#[cfg(test)]
+mod testing;
 mod text;
 mod text_lines;
 mod views;

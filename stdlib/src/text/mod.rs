@@ -14,7 +14,7 @@ pub use number::{
     BadDecimal, parse_boolean, parse_decimal, parse_double, parse_float, parse_integer, write_decimal, write_double,
     write_float,
 };
-pub use parse_time::{parse_date, parse_timestamp, parse_timestamp_ntz};
+pub use parse_time::{parse_date, parse_timestamp, parse_timestamp_ntz, parse_timestamp_without_zone};
 pub use types::{parse_data_type, parse_schema};
 
 /// Cuts off what Spark's casts cut off: blanks and control characters on both sides.

@@ -107,6 +107,14 @@ pub fn parse_timestamp_ntz(s: &str) -> Option<i64> {
     Some(parts.local)
 }
 
+/// Reads a TIMESTAMP_NTZ as Spark's text sources do: as [`parse_timestamp_ntz`], but a text with a zone is none.
+pub fn parse_timestamp_without_zone(s: &str) -> Option<i64> {
+    if super::trim(s).eq_ignore_ascii_case("epoch") {
+        return None;
+    }
+    parts(s).filter(|p| p.zone.is_none()).map(|p| p.local)
+}
+
 /// Reads a DATE: `yyyy[-mm[-dd]]`; what follows a full date behind a blank or `T` does not matter. Days since 1970.
 pub fn parse_date(s: &str) -> Option<i32> {
     let s = super::trim(s);

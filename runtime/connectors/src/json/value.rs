@@ -4,7 +4,7 @@
 //! column makes that column NULL and the record bad, and reading goes on ([`Reader::bad`]). Inside a STRUCT only the
 //! member becomes NULL; inside an ARRAY or MAP the whole array or map does.
 
-use ssql_stdlib::{parse_date, parse_decimal, parse_interval, parse_timestamp, parse_timestamp_ntz};
+use ssql_stdlib::{parse_date, parse_decimal, parse_interval, parse_timestamp, parse_timestamp_without_zone};
 
 use super::number;
 use super::scan::{self, Dialect, Lexical, Text, Word, blanks, byte};
@@ -204,7 +204,7 @@ impl Reader<'_> {
             .map(|v| c.push(v)),
             Column::TimestampNtz(c) => match &self.formats.timestamp_ntz {
                 Some(pattern) => pattern.wall_clock(text),
-                None => parse_timestamp_ntz(text).filter(|_| !is_epoch(text)),
+                None => parse_timestamp_without_zone(text),
             }
             .map(|v| c.push(v)),
             Column::DayTime(c) => parse_interval(text).filter(|(months, _)| *months == 0).map(|(_, v)| c.push(v)),

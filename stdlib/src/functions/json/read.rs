@@ -22,7 +22,7 @@ use crate::call::{Call, EvalResult};
 use crate::error::EvalError;
 use crate::functions::encode::read_base64;
 use crate::functions::lists::map_array;
-use crate::text::{parse_date, parse_decimal, parse_interval, parse_timestamp, parse_timestamp_ntz};
+use crate::text::{parse_date, parse_decimal, parse_interval, parse_timestamp, parse_timestamp_without_zone};
 
 /// A column that is being built from values of JSON.
 enum Sink {
@@ -213,8 +213,11 @@ impl Sink {
                 put(b, value, record);
             }
             Sink::Timestamp(b, false) => {
-                let value =
-                    if is_text { options.read_timestamp_ntz(&resolved(record, i), parse_timestamp_ntz) } else { None };
+                let value = if is_text {
+                    options.read_timestamp_ntz(&resolved(record, i), parse_timestamp_without_zone)
+                } else {
+                    None
+                };
                 put(b, value, record);
             }
             Sink::DayTime(b) => {
