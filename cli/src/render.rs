@@ -15,8 +15,10 @@ pub fn out(text: &str) {
 pub fn cells(batches: &[RecordBatch], time_zone: &TimeZone) -> Vec<Vec<Option<String>>> {
     let mut rows = Vec::new();
     for batch in batches {
-        let formatters: Vec<CellFormatter<'_>> =
-            batch.columns().iter().map(|c| CellFormatter::new(c.as_ref(), time_zone.clone())).collect();
+        let schema = batch.schema();
+        let formatters: Vec<CellFormatter<'_>> = (batch.columns().iter().zip(schema.fields()))
+            .map(|(c, f)| CellFormatter::for_field(c.as_ref(), f, time_zone.clone()))
+            .collect();
         for row in 0..batch.num_rows() {
             let cell = |(column, formatter): (&arrow::array::ArrayRef, &CellFormatter<'_>)| {
                 if column.is_null(row) || column.data_type().is_null() {

@@ -37,27 +37,55 @@ pub fn arrow_type(t: &ir::DataType) -> ArrowType {
         ir::DataType::Date => ArrowType::Date32,
         ir::DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         ir::DataType::TimestampNtz => ArrowType::Timestamp(TimeUnit::Microsecond, None),
-        ir::DataType::DayTimeInterval => ArrowType::Duration(TimeUnit::Microsecond),
-        ir::DataType::YearMonthInterval => ArrowType::Interval(IntervalUnit::YearMonth),
-        ir::DataType::Array(element) => {
-            ArrowType::List(Arc::new(ArrowField::new("element", arrow_type(&element.data_type), true)))
-        }
+        ir::DataType::DayTimeInterval(..) => ArrowType::Duration(TimeUnit::Microsecond),
+        ir::DataType::YearMonthInterval(..) => ArrowType::Interval(IntervalUnit::YearMonth),
+        ir::DataType::Array(element) => ArrowType::List(Arc::new(member("element", &element.data_type, true))),
         ir::DataType::Map(key, value) => {
-            let entries = Fields::from(vec![
-                ArrowField::new("key", arrow_type(&key.data_type), false),
-                ArrowField::new("value", arrow_type(&value.data_type), true),
-            ]);
+            let entries =
+                Fields::from(vec![member("key", &key.data_type, false), member("value", &value.data_type, true)]);
             ArrowType::Map(Arc::new(ArrowField::new("entries", ArrowType::Struct(entries), false)), false)
         }
         ir::DataType::Struct(fields) => {
-            ArrowType::Struct(fields.iter().map(|f| ArrowField::new(&f.name, arrow_type(&f.data_type), true)).collect())
+            ArrowType::Struct(fields.iter().map(|f| member(&f.name, &f.data_type, true)).collect())
         }
     }
 }
 
 /// The Arrow field of a column or struct member.
 pub fn arrow_field(f: &ir::Field) -> ArrowField {
-    ArrowField::new(&f.name, arrow_type(&f.data_type), f.nullable)
+    member(&f.name, &f.data_type, f.nullable)
+}
+
+/// Where an Arrow field notes the fields of an interval, such as `HOUR TO MINUTE`. It is absent where it would say what
+/// Arrow's type says: all fields.
+const INTERVAL_FIELDS: &str = "ssql.interval";
+
+fn member(name: &str, t: &ir::DataType, nullable: bool) -> ArrowField {
+    let field = ArrowField::new(name, arrow_type(t), nullable);
+    match t {
+        ir::DataType::DayTimeInterval(..) | ir::DataType::YearMonthInterval(..)
+            if *t != ir::DataType::DAY_TO_SECOND && *t != ir::DataType::YEAR_TO_MONTH =>
+        {
+            let words = t.to_string();
+            let words = words.strip_prefix("INTERVAL ").unwrap_or(&words);
+            field.with_metadata([(INTERVAL_FIELDS.to_owned(), words.to_owned())].into())
+        }
+        _ => field,
+    }
+}
+
+/// The interval type that an Arrow field notes; `None` where it notes none.
+pub(crate) fn interval_of_field(f: &ArrowField) -> Option<ir::DataType> {
+    let words = f.metadata().get(INTERVAL_FIELDS)?;
+    match words.split_once(" TO ") {
+        Some((first, last)) => ir::DataType::interval(first, Some(last)),
+        None => ir::DataType::interval(words, None),
+    }
+}
+
+/// The dialect type of a column or struct member; see [`ir_type`].
+pub fn ir_field_type(f: &ArrowField) -> Option<ir::DataType> {
+    interval_of_field(f).or_else(|| ir_type(f.data_type()))
 }
 
 /// The Arrow schema of a relation.
@@ -90,24 +118,24 @@ pub fn ir_type(t: &ArrowType) -> Option<ir::DataType> {
         ArrowType::Date32 | ArrowType::Date64 => ir::DataType::Date,
         ArrowType::Timestamp(_, Some(_)) => ir::DataType::Timestamp,
         ArrowType::Timestamp(_, None) => ir::DataType::TimestampNtz,
-        ArrowType::Duration(_) => ir::DataType::DayTimeInterval,
-        ArrowType::Interval(IntervalUnit::YearMonth) => ir::DataType::YearMonthInterval,
+        ArrowType::Duration(_) => ir::DataType::DAY_TO_SECOND,
+        ArrowType::Interval(IntervalUnit::YearMonth) => ir::DataType::YEAR_TO_MONTH,
         ArrowType::Dictionary(_, value) => return ir_type(value),
         ArrowType::List(f) | ArrowType::LargeList(f) | ArrowType::FixedSizeList(f, _) => {
-            ir::DataType::Array(Box::new(ir::Field::new("element", ir_type(f.data_type())?, f.is_nullable())))
+            ir::DataType::Array(Box::new(ir::Field::new("element", ir_field_type(f)?, f.is_nullable())))
         }
         ArrowType::Map(entries, _) => {
             let ArrowType::Struct(kv) = entries.data_type() else { return None };
             let [key, value] = kv.as_ref() else { return None };
             ir::DataType::Map(
-                Box::new(ir::Field::new("key", ir_type(key.data_type())?, false)),
-                Box::new(ir::Field::new("value", ir_type(value.data_type())?, value.is_nullable())),
+                Box::new(ir::Field::new("key", ir_field_type(key)?, false)),
+                Box::new(ir::Field::new("value", ir_field_type(value)?, value.is_nullable())),
             )
         }
         ArrowType::Struct(fields) => ir::DataType::Struct(
             fields
                 .iter()
-                .map(|f| Some(ir::Field::new(f.name(), ir_type(f.data_type())?, f.is_nullable())))
+                .map(|f| Some(ir::Field::new(f.name(), ir_field_type(f)?, f.is_nullable())))
                 .collect::<Option<_>>()?,
         ),
         _ => return None,
@@ -209,8 +237,8 @@ pub fn literal_array(l: &ir::Literal, t: &ir::DataType, rows: usize) -> ArrayRef
             Arc::new(TimestampMicrosecondArray::from_value(*v, rows).with_data_type(arrow_type(t)))
         }
         (L::Int(v), T::TimestampNtz) => Arc::new(TimestampMicrosecondArray::from_value(*v, rows)),
-        (L::Int(v), T::DayTimeInterval) => Arc::new(DurationMicrosecondArray::from_value(*v, rows)),
-        (L::Int(v), T::YearMonthInterval) => Arc::new(IntervalYearMonthArray::from_value(*v as i32, rows)),
+        (L::Int(v), T::DayTimeInterval(..)) => Arc::new(DurationMicrosecondArray::from_value(*v, rows)),
+        (L::Int(v), T::YearMonthInterval(..)) => Arc::new(IntervalYearMonthArray::from_value(*v as i32, rows)),
         (L::Float(v), T::Float32) => Arc::new(Float32Array::from_value(*v as f32, rows)),
         (L::Float(v), T::Float64) => Arc::new(Float64Array::from_value(*v, rows)),
         (L::Decimal(v), T::Decimal(..)) => {

@@ -108,10 +108,13 @@ fn common(a: &T, b: &T, strings: bool) -> Option<T> {
         (T::String, t) | (t, T::String) if strings => match t {
             t if t.is_integer() => T::Int64,
             t if t.is_float() || matches!(t, T::Decimal(..)) => T::Float64,
-            T::DayTimeInterval | T::YearMonthInterval => return None,
+            T::DayTimeInterval(..) | T::YearMonthInterval(..) => return None,
             t if is_atomic(t) => t.clone(),
             _ => return None,
         },
+        (T::DayTimeInterval(..), T::DayTimeInterval(..)) | (T::YearMonthInterval(..), T::YearMonthInterval(..)) => {
+            a.wider_interval(b)?
+        }
         (T::Array(a), T::Array(b)) => T::Array(Box::new(common_field(a, b, strings)?)),
         (T::Map(ka, va), T::Map(kb, vb)) => {
             let mut key = common_field(ka, kb, strings)?;
@@ -144,8 +147,9 @@ pub fn can_cast(from: &T, to: &T) -> bool {
         (f, T::Timestamp) => f.is_numeric() || matches!(f, T::Date | T::TimestampNtz),
         (T::Timestamp, t) => t.is_numeric() || matches!(t, T::Date | T::TimestampNtz),
         (T::Date | T::TimestampNtz, T::Date | T::TimestampNtz) => true,
-        (T::DayTimeInterval | T::YearMonthInterval, t) => t.is_integer() || matches!(t, T::Decimal(..)),
-        (f, T::DayTimeInterval | T::YearMonthInterval) => f.is_integer() || matches!(f, T::Decimal(..)),
+        (T::DayTimeInterval(..), T::DayTimeInterval(..)) | (T::YearMonthInterval(..), T::YearMonthInterval(..)) => true,
+        (T::DayTimeInterval(..) | T::YearMonthInterval(..), t) => t.is_integer() || matches!(t, T::Decimal(..)),
+        (f, T::DayTimeInterval(..) | T::YearMonthInterval(..)) => f.is_integer() || matches!(f, T::Decimal(..)),
         (T::Array(f), T::Array(t)) => can_cast(&f.data_type, &t.data_type) && (t.nullable || !f.nullable),
         (T::Map(fk, fv), T::Map(tk, tv)) => {
             can_cast(&fk.data_type, &tk.data_type)
@@ -246,8 +250,8 @@ pub fn accepts(p: &Param, t: &T) -> bool {
         Param::Timestamp => *t == T::Timestamp,
         Param::TimestampNtz => *t == T::TimestampNtz,
         Param::AnyTimestamp => matches!(t, T::Timestamp | T::TimestampNtz),
-        Param::DayTime => *t == T::DayTimeInterval,
-        Param::YearMonth => *t == T::YearMonthInterval,
+        Param::DayTime => matches!(t, T::DayTimeInterval(..)),
+        Param::YearMonth => matches!(t, T::YearMonthInterval(..)),
         Param::Integral => t.is_integer(),
         Param::Numeric => t.is_numeric(),
         Param::Array => matches!(t, T::Array(_)),
@@ -276,8 +280,8 @@ fn default_of(p: &Param) -> T {
         Param::Date => T::Date,
         Param::Timestamp | Param::AnyTimestamp => T::Timestamp,
         Param::TimestampNtz => T::TimestampNtz,
-        Param::DayTime => T::DayTimeInterval,
-        Param::YearMonth => T::YearMonthInterval,
+        Param::DayTime => T::DAY_TO_SECOND,
+        Param::YearMonth => T::YEAR_TO_MONTH,
         Param::Array => T::array(T::Null),
         Param::ArrayOf(p) => T::array(default_of(p)),
         Param::Map => T::map(T::Null, T::Null),

@@ -67,10 +67,12 @@ impl EvalError {
     pub fn overflow(what: &str, data_type: &DataType, instead: &str) -> EvalError {
         let condition = match data_type {
             DataType::Int8 | DataType::Int16 if !instead.is_empty() => "BINARY_ARITHMETIC_OVERFLOW",
-            DataType::DayTimeInterval | DataType::YearMonthInterval if instead.is_empty() => {
+            DataType::DayTimeInterval(..) | DataType::YearMonthInterval(..) if instead.is_empty() => {
                 "INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION"
             }
-            DataType::DayTimeInterval | DataType::YearMonthInterval => "INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION",
+            DataType::DayTimeInterval(..) | DataType::YearMonthInterval(..) => {
+                "INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION"
+            }
             _ => "ARITHMETIC_OVERFLOW",
         };
         let error = EvalError::new(condition, format!("{what} does not fit {data_type}."));

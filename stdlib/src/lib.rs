@@ -29,7 +29,9 @@ pub mod text;
 pub mod time;
 
 pub use crate::aggregate::{Aggregate, ObjectState, Objects, SlotType, StateRows, aggregate, state_size};
-pub use crate::arrow::{arrow_field, arrow_schema, arrow_type, ir_type, literal_array, literal_at, normalize};
+pub use crate::arrow::{
+    arrow_field, arrow_schema, arrow_type, ir_field_type, ir_type, literal_array, literal_at, normalize,
+};
 pub use crate::cast::cast_array;
 pub use crate::coercion::{can_cast, can_store_assign, cast_makes_null, cast_mismatch, common_type, common_type_of};
 pub use crate::compare::{canonical_floats, comparator};
@@ -42,6 +44,6 @@ pub use crate::resolve::{
     resolve_generator, resolve_scalar, resolve_window,
 };
 pub use crate::text::{
-    CellFormatter, parse_data_type, parse_date, parse_decimal, parse_interval, parse_schema, parse_timestamp,
-    parse_timestamp_ntz, parse_timestamp_without_zone,
+    CellFormatter, parse_data_type, parse_date, parse_decimal, parse_interval, parse_interval_as, parse_schema,
+    parse_timestamp, parse_timestamp_ntz, parse_timestamp_without_zone, read_interval,
 };

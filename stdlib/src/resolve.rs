@@ -193,8 +193,8 @@ fn result_type(ret: &Ret, args: &[DataType]) -> DataType {
         Ret::Date => DataType::Date,
         Ret::Timestamp => DataType::Timestamp,
         Ret::TimestampNtz => DataType::TimestampNtz,
-        Ret::DayTime => DataType::DayTimeInterval,
-        Ret::YearMonth => DataType::YearMonthInterval,
+        Ret::DayTime => DataType::DAY_TO_SECOND,
+        Ret::YearMonth => DataType::YEAR_TO_MONTH,
         Ret::SameAs(i) => args.get(*i).cloned().unwrap_or(DataType::Null),
         Ret::ElementOf(i) => match args.get(*i) {
             Some(DataType::Array(e)) => e.data_type.clone(),

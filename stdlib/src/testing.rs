@@ -88,12 +88,18 @@ pub fn timestamp(text: &str) -> Arg {
 
 /// INTERVAL DAY TO SECOND of that many seconds.
 pub fn seconds(v: i64) -> Arg {
-    Expr::literal(Literal::Int(v * 1_000_000), T::DayTimeInterval)
+    Expr::literal(Literal::Int(v * 1_000_000), T::DAY_TO_SECOND)
+}
+
+/// INTERVAL DAY.
+pub fn days(v: i64) -> Arg {
+    let day = ssql_ir::DayTimeField::Day;
+    Expr::literal(Literal::Int(v * day.micros()), T::DayTimeInterval(day, day))
 }
 
 /// INTERVAL YEAR TO MONTH.
 pub fn months(v: i64) -> Arg {
-    Expr::literal(Literal::Int(v), T::YearMonthInterval)
+    Expr::literal(Literal::Int(v), T::YEAR_TO_MONTH)
 }
 
 /// NULL of a type.

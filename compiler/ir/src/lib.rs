@@ -18,4 +18,4 @@ pub use op::{
     AggArg, AggCall, CloseRule, Delay, EmitMode, Frame, FrameBound, JoinKind, JoinSide, Node, NodeId, Op, Pipeline,
     SortKey, WindowCall,
 };
-pub use types::{ChangeKind, DataType, Field, Schema};
+pub use types::{ChangeKind, DataType, DayTimeField, Field, Schema, YearMonthField};

@@ -522,11 +522,11 @@ impl<'a> Parser<'a> {
             }
             "INTERVAL" => {
                 self.word()?;
-                let words = (self.word()?, self.word()?, self.word()?);
-                match words {
-                    ("DAY", "TO", "SECOND") => Ok(DataType::DayTimeInterval),
-                    ("YEAR", "TO", "MONTH") => Ok(DataType::YearMonthInterval),
-                    _ => self.fail("expected `DAY TO SECOND` or `YEAR TO MONTH`"),
+                let first = self.word()?;
+                let last = if self.eat_word("TO") { Some(self.word()?) } else { None };
+                match DataType::interval(first, last) {
+                    Some(t) => Ok(t),
+                    None => self.fail("expected fields of an interval, such as `DAY TO SECOND`"),
                 }
             }
             "ARRAY" => {

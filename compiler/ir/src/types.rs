@@ -2,6 +2,82 @@
 
 use std::fmt;
 
+/// The fields of a day-time interval, largest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DayTimeField {
+    /// Days.
+    Day,
+    /// Hours.
+    Hour,
+    /// Minutes.
+    Minute,
+    /// Seconds with their fraction.
+    Second,
+}
+
+impl DayTimeField {
+    /// All fields, largest first.
+    pub const ALL: [DayTimeField; 4] =
+        [DayTimeField::Day, DayTimeField::Hour, DayTimeField::Minute, DayTimeField::Second];
+
+    /// The SQL word: `DAY` to `SECOND`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DayTimeField::Day => "DAY",
+            DayTimeField::Hour => "HOUR",
+            DayTimeField::Minute => "MINUTE",
+            DayTimeField::Second => "SECOND",
+        }
+    }
+
+    /// The field of that SQL word, in any case.
+    pub fn of(word: &str) -> Option<DayTimeField> {
+        DayTimeField::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(word))
+    }
+
+    /// Microseconds of one.
+    pub fn micros(self) -> i64 {
+        match self {
+            DayTimeField::Day => 86_400_000_000,
+            DayTimeField::Hour => 3_600_000_000,
+            DayTimeField::Minute => 60_000_000,
+            DayTimeField::Second => 1_000_000,
+        }
+    }
+}
+
+/// The fields of a year-month interval, largest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum YearMonthField {
+    /// Years.
+    Year,
+    /// Months.
+    Month,
+}
+
+impl YearMonthField {
+    /// The SQL word: `YEAR` or `MONTH`.
+    pub fn name(self) -> &'static str {
+        match self {
+            YearMonthField::Year => "YEAR",
+            YearMonthField::Month => "MONTH",
+        }
+    }
+
+    /// The field of that SQL word, in any case.
+    pub fn of(word: &str) -> Option<YearMonthField> {
+        [YearMonthField::Year, YearMonthField::Month].into_iter().find(|f| f.name().eq_ignore_ascii_case(word))
+    }
+
+    /// Months of one.
+    pub fn months(self) -> i32 {
+        match self {
+            YearMonthField::Year => 12,
+            YearMonthField::Month => 1,
+        }
+    }
+}
+
 /// A type of the dialect.
 ///
 /// Timestamps count microseconds since 1970-01-01 00:00:00 (UTC for [`DataType::Timestamp`], wall clock for
@@ -36,10 +112,11 @@ pub enum DataType {
     Timestamp,
     /// A wall-clock reading without a zone, in microseconds.
     TimestampNtz,
-    /// INTERVAL DAY TO SECOND, in microseconds.
-    DayTimeInterval,
-    /// INTERVAL YEAR TO MONTH, in months.
-    YearMonthInterval,
+    /// A day-time interval, in microseconds, with its first and last field (`first <= last`). The fields decide how it
+    /// prints and what a cast keeps; the values of all of them compare and add as one.
+    DayTimeInterval(DayTimeField, DayTimeField),
+    /// A year-month interval, in months, with its first and last field (`first <= last`).
+    YearMonthInterval(YearMonthField, YearMonthField),
     /// `ARRAY<element>`; the field says whether elements may be NULL.
     Array(Box<Field>),
     /// `MAP<key, value>`; keys are never NULL, the value field says whether values may be.
@@ -49,6 +126,35 @@ pub enum DataType {
 }
 
 impl DataType {
+    /// INTERVAL DAY TO SECOND: every field of a day-time interval.
+    pub const DAY_TO_SECOND: DataType = DataType::DayTimeInterval(DayTimeField::Day, DayTimeField::Second);
+    /// INTERVAL YEAR TO MONTH: both fields of a year-month interval.
+    pub const YEAR_TO_MONTH: DataType = DataType::YearMonthInterval(YearMonthField::Year, YearMonthField::Month);
+
+    /// The interval type of those SQL words: `interval("DAY", Some("SECOND"))` for INTERVAL DAY TO SECOND,
+    /// `interval("HOUR", None)` for INTERVAL HOUR; `None` where they name none.
+    pub fn interval(first: &str, last: Option<&str>) -> Option<DataType> {
+        let last = last.unwrap_or(first);
+        if let (Some(a), Some(b)) = (DayTimeField::of(first), DayTimeField::of(last)) {
+            return (a <= b).then_some(DataType::DayTimeInterval(a, b));
+        }
+        let (a, b) = (YearMonthField::of(first)?, YearMonthField::of(last)?);
+        (a <= b).then_some(DataType::YearMonthInterval(a, b))
+    }
+
+    /// The interval type that holds the fields of both; `None` unless both are intervals of one kind.
+    pub fn wider_interval(&self, other: &DataType) -> Option<DataType> {
+        match (self, other) {
+            (DataType::DayTimeInterval(a, b), DataType::DayTimeInterval(c, d)) => {
+                Some(DataType::DayTimeInterval(*a.min(c), *b.max(d)))
+            }
+            (DataType::YearMonthInterval(a, b), DataType::YearMonthInterval(c, d)) => {
+                Some(DataType::YearMonthInterval(*a.min(c), *b.max(d)))
+            }
+            _ => None,
+        }
+    }
+
     /// `ARRAY<element>` with elements that may be NULL.
     pub fn array(element: DataType) -> DataType {
         DataType::Array(Box::new(Field::new("element", element, true)))
@@ -99,12 +205,12 @@ impl DataType {
         Some(match self {
             DataType::Boolean | DataType::Int8 => 1,
             DataType::Int16 => 2,
-            DataType::Int32 | DataType::Float32 | DataType::Date | DataType::YearMonthInterval => 4,
+            DataType::Int32 | DataType::Float32 | DataType::Date | DataType::YearMonthInterval(..) => 4,
             DataType::Int64
             | DataType::Float64
             | DataType::Timestamp
             | DataType::TimestampNtz
-            | DataType::DayTimeInterval => 8,
+            | DataType::DayTimeInterval(..) => 8,
             DataType::Decimal(..) | DataType::String | DataType::Binary => 16,
             DataType::Null | DataType::Array(_) | DataType::Map(..) | DataType::Struct(_) => return None,
         })
@@ -129,8 +235,10 @@ impl fmt::Display for DataType {
             DataType::Date => f.write_str("DATE"),
             DataType::Timestamp => f.write_str("TIMESTAMP"),
             DataType::TimestampNtz => f.write_str("TIMESTAMP_NTZ"),
-            DataType::DayTimeInterval => f.write_str("INTERVAL DAY TO SECOND"),
-            DataType::YearMonthInterval => f.write_str("INTERVAL YEAR TO MONTH"),
+            DataType::DayTimeInterval(a, b) if a == b => write!(f, "INTERVAL {}", a.name()),
+            DataType::DayTimeInterval(a, b) => write!(f, "INTERVAL {} TO {}", a.name(), b.name()),
+            DataType::YearMonthInterval(a, b) if a == b => write!(f, "INTERVAL {}", a.name()),
+            DataType::YearMonthInterval(a, b) => write!(f, "INTERVAL {} TO {}", a.name(), b.name()),
             DataType::Array(e) => write!(f, "ARRAY<{}>", e.data_type),
             DataType::Map(k, v) => write!(f, "MAP<{}, {}>", k.data_type, v.data_type),
             DataType::Struct(fields) => {

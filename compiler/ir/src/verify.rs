@@ -447,10 +447,10 @@ impl Check<'_> {
             | (Literal::Binary(_), DataType::Binary) => true,
             (Literal::Int(i), DataType::Int8) => i8::try_from(*i).is_ok(),
             (Literal::Int(i), DataType::Int16) => i16::try_from(*i).is_ok(),
-            (Literal::Int(i), DataType::Int32 | DataType::Date | DataType::YearMonthInterval) => {
+            (Literal::Int(i), DataType::Int32 | DataType::Date | DataType::YearMonthInterval(..)) => {
                 i32::try_from(*i).is_ok()
             }
-            (Literal::Int(_), DataType::Int64 | DataType::DayTimeInterval) => true,
+            (Literal::Int(_), DataType::Int64 | DataType::DayTimeInterval(..)) => true,
             (Literal::Int(_), t) => is_time(t),
             _ => false,
         };

@@ -273,8 +273,8 @@ impl Random {
             12 => T::Date,
             13 => T::Timestamp,
             14 => T::TimestampNtz,
-            15 => T::DayTimeInterval,
-            16 => T::YearMonthInterval,
+            15 => T::DayTimeInterval(ssql_ir::DayTimeField::Hour, ssql_ir::DayTimeField::Second),
+            16 => T::YEAR_TO_MONTH,
             17 => T::Array(Box::new(field("element", self.data_type(depth - 1), self.below(2) == 0))),
             18 => T::Map(
                 Box::new(field("key", self.data_type(depth - 1), false)),

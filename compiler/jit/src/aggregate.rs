@@ -210,7 +210,7 @@ impl Update {
         }
         let ty = Ty::of(t)?;
         match &*call.function {
-            "sum" if t.is_integer() || *t == DataType::DayTimeInterval => Some(Update::SumInt(*c, ty)),
+            "sum" if t.is_integer() || matches!(t, DataType::DayTimeInterval(..)) => Some(Update::SumInt(*c, ty)),
             "sum" if t.is_float() => Some(Update::SumFloat(*c, ty)),
             "avg" if t.is_integer() || t.is_float() => Some(Update::SumFloat(*c, ty)),
             "min" => Some(Update::Extreme(*c, ty, CompareOp::Lt)),

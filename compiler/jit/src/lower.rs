@@ -142,7 +142,9 @@ impl Lowering {
         };
         let ty = Ty::of(&expr.data_type)?;
         let fits = match op {
-            BinaryOp::Add | BinaryOp::Sub if matches!(ta, Timestamp | TimestampNtz) && *tb == DayTimeInterval => {
+            BinaryOp::Add | BinaryOp::Sub
+                if matches!(ta, Timestamp | TimestampNtz) && matches!(tb, DayTimeInterval(..)) =>
+            {
                 // A whole day in a zone is not always 24 hours.
                 let constant = int_literal(b).is_some_and(|v| v.unsigned_abs() < MICROS_PER_DAY as u64);
                 *ta == expr.data_type && (constant || *ta == TimestampNtz)

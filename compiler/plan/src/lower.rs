@@ -604,7 +604,7 @@ impl<'q> Lowerer<'q> {
                 Some(match time.add_micros {
                     0 => column,
                     add => {
-                        let micros = Expr::literal(ssql_ir::Literal::Int(add), ssql_ir::DataType::DayTimeInterval);
+                        let micros = Expr::literal(ssql_ir::Literal::Int(add), ssql_ir::DataType::DAY_TO_SECOND);
                         let (t, nullable) = (column.data_type.clone(), column.nullable);
                         Expr::call("+", vec![column, micros], t, nullable)
                     }

@@ -155,7 +155,7 @@ impl Sum {
                 }
                 Some(())
             }
-            ExprKind::Literal(Literal::Int(n)) if e.data_type != ssql_ir::DataType::YearMonthInterval => {
+            ExprKind::Literal(Literal::Int(n)) if !matches!(e.data_type, ssql_ir::DataType::YearMonthInterval(..)) => {
                 self.constant = self.constant.checked_add(sign.checked_mul(*n)?)?;
                 Some(())
             }

@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::buffer::Buffer;
 use jiff::tz::TimeZone;
 use ssql_ir::DataType;
-use ssql_stdlib::{parse_date, parse_interval, parse_timestamp, parse_timestamp_without_zone};
+use ssql_stdlib::{parse_date, parse_interval_as, parse_timestamp, parse_timestamp_without_zone};
 
 use crate::columns::Column;
 use crate::formats::TextFormats;
@@ -37,8 +37,8 @@ pub(crate) fn push_text(column: &mut Column, text: &str, zone: &TimeZone, format
             Some(pattern) => pattern.wall_clock(text)?,
             None => parse_timestamp_without_zone(text)?,
         }),
-        Column::DayTime(c) => c.push(parse_interval(text).filter(|(months, _)| *months == 0)?.1),
-        Column::YearMonth(c) => c.push(parse_interval(text).filter(|(_, micros)| *micros == 0)?.0),
+        Column::DayTime(c, t) => c.push(parse_interval_as(text, t)?),
+        Column::YearMonth(c, t) => c.push(i32::try_from(parse_interval_as(text, t)?).ok()?),
         _ => return None,
     }
     Some(())

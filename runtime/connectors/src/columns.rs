@@ -120,8 +120,9 @@ pub(crate) enum Column {
     Date(Fixed<i32>),
     Timestamp(Fixed<i64>),
     TimestampNtz(Fixed<i64>),
-    DayTime(Fixed<i64>),
-    YearMonth(Fixed<i32>),
+    /// With its type: the text of a value has the fields of it.
+    DayTime(Fixed<i64>, DataType),
+    YearMonth(Fixed<i32>, DataType),
     List(Box<ListColumn>),
     Map(Box<MapColumn>),
     Struct(Box<StructColumn>),
@@ -145,11 +146,15 @@ impl Column {
             DataType::Date => Column::Date(Fixed::new()),
             DataType::Timestamp => Column::Timestamp(Fixed::new()),
             DataType::TimestampNtz => Column::TimestampNtz(Fixed::new()),
-            DataType::DayTimeInterval => Column::DayTime(Fixed::new()),
-            DataType::YearMonthInterval => Column::YearMonth(Fixed::new()),
+            DataType::DayTimeInterval(..) => Column::DayTime(Fixed::new(), data_type.clone()),
+            DataType::YearMonthInterval(..) => Column::YearMonth(Fixed::new(), data_type.clone()),
             DataType::Array(element) => {
                 let element = nullable_field(element);
-                let field = Arc::new(ArrowField::new("element", arrow_type(&element.data_type), true));
+                let field = Arc::new(ssql_stdlib::arrow_field(&ssql_ir::Field::new(
+                    "element",
+                    element.data_type.clone(),
+                    true,
+                )));
                 Column::List(Box::new(ListColumn {
                     field,
                     offsets: vec![0],
@@ -189,8 +194,8 @@ impl Column {
             Column::Boolean(c) => c.values.len(),
             Column::Int8(c) => c.values.len(),
             Column::Int16(c) => c.values.len(),
-            Column::Int32(c) | Column::Date(c) | Column::YearMonth(c) => c.values.len(),
-            Column::Int64(c) | Column::Timestamp(c) | Column::TimestampNtz(c) | Column::DayTime(c) => c.values.len(),
+            Column::Int32(c) | Column::Date(c) | Column::YearMonth(c, _) => c.values.len(),
+            Column::Int64(c) | Column::Timestamp(c) | Column::TimestampNtz(c) | Column::DayTime(c, _) => c.values.len(),
             Column::Float32(c) => c.values.len(),
             Column::Float64(c) => c.values.len(),
             Column::Decimal(c, ..) => c.values.len(),
@@ -208,8 +213,8 @@ impl Column {
             Column::Boolean(c) => c.push_null(),
             Column::Int8(c) => c.push_null(),
             Column::Int16(c) => c.push_null(),
-            Column::Int32(c) | Column::Date(c) | Column::YearMonth(c) => c.push_null(),
-            Column::Int64(c) | Column::Timestamp(c) | Column::TimestampNtz(c) | Column::DayTime(c) => c.push_null(),
+            Column::Int32(c) | Column::Date(c) | Column::YearMonth(c, _) => c.push_null(),
+            Column::Int64(c) | Column::Timestamp(c) | Column::TimestampNtz(c) | Column::DayTime(c, _) => c.push_null(),
             Column::Float32(c) => c.push_null(),
             Column::Float64(c) => c.push_null(),
             Column::Decimal(c, ..) => c.push_null(),
@@ -231,8 +236,10 @@ impl Column {
             Column::Boolean(c) => c.truncate(len),
             Column::Int8(c) => c.truncate(len),
             Column::Int16(c) => c.truncate(len),
-            Column::Int32(c) | Column::Date(c) | Column::YearMonth(c) => c.truncate(len),
-            Column::Int64(c) | Column::Timestamp(c) | Column::TimestampNtz(c) | Column::DayTime(c) => c.truncate(len),
+            Column::Int32(c) | Column::Date(c) | Column::YearMonth(c, _) => c.truncate(len),
+            Column::Int64(c) | Column::Timestamp(c) | Column::TimestampNtz(c) | Column::DayTime(c, _) => {
+                c.truncate(len)
+            }
             Column::Float32(c) => c.truncate(len),
             Column::Float64(c) => c.truncate(len),
             Column::Decimal(c, ..) => c.truncate(len),
@@ -280,8 +287,8 @@ impl Column {
                 Arc::new(TimestampMicrosecondArray::new(values.into(), nulls).with_timezone("UTC"))
             }
             Column::TimestampNtz(c) => fixed(c, TimestampMicrosecondArray::new),
-            Column::DayTime(c) => fixed(c, DurationMicrosecondArray::new),
-            Column::YearMonth(c) => fixed(c, IntervalYearMonthArray::new),
+            Column::DayTime(c, _) => fixed(c, DurationMicrosecondArray::new),
+            Column::YearMonth(c, _) => fixed(c, IntervalYearMonthArray::new),
             Column::String(c) => Arc::new(c.finish_string(buffers)),
             Column::Binary(c) => Arc::new(c.finish_binary(buffers)),
             Column::List(c) => {

@@ -129,8 +129,10 @@ pub fn render(
     let total: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let mut table: Vec<Vec<String>> = vec![names.iter().map(|n| cut(n.to_string(), truncate)).collect()];
     for batch in batches {
-        let columns: Vec<_> =
-            batch.columns().iter().map(|c| (c, CellFormatter::new(c.as_ref(), zone.clone()))).collect();
+        let schema = batch.schema();
+        let columns: Vec<_> = (batch.columns().iter().zip(schema.fields()))
+            .map(|(c, f)| (c, CellFormatter::for_field(c.as_ref(), f, zone.clone())))
+            .collect();
         for row in 0..batch.num_rows().min(limit + 1 - table.len().min(limit + 1)) {
             let cell = |(array, cells): &(&arrow::array::ArrayRef, CellFormatter<'_>)| {
                 let mut text = String::new();

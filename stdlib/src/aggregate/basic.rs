@@ -69,8 +69,9 @@ fn avg_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     let t = summable(c)?;
     let result = match &t {
         T::Decimal(p, s) => bounded_decimal(i32::from(*p) + 4, i32::from(*s) + 4),
-        t if t.is_numeric() => T::Float64,
-        t => t.clone(),
+        T::DayTimeInterval(..) => T::DAY_TO_SECOND,
+        T::YearMonthInterval(..) => T::YEAR_TO_MONTH,
+        _ => T::Float64,
     };
     Ok(Typed::new(vec![t], result))
 }

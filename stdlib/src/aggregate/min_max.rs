@@ -144,8 +144,8 @@ impl Aggregate for MinMax {
             T::Int64 => each_i64!(Int64Type),
             T::Date => each_i64!(Date32Type),
             T::Timestamp | T::TimestampNtz => each_i64!(TimestampMicrosecondType),
-            T::DayTimeInterval => each_i64!(DurationMicrosecondType),
-            T::YearMonthInterval => each_i64!(IntervalYearMonthType),
+            T::DayTimeInterval(..) => each_i64!(DurationMicrosecondType),
+            T::YearMonthInterval(..) => each_i64!(IntervalYearMonthType),
             T::Float32 => Self::each::<Float32Type>(groups, array, |g, v| self.take_f64(rows, g, v.into(), 1)),
             T::Float64 => Self::each::<Float64Type>(groups, array, |g, v| self.take_f64(rows, g, v, 1)),
             T::Decimal(..) => Self::each::<Decimal128Type>(groups, array, |g, v| self.take_i128(rows, g, v, 1)),
@@ -210,8 +210,10 @@ impl Aggregate for MinMax {
         let objects = || groups.iter().map(|g| rows.object::<Extreme>(*g, VALUE).map(|e| &e.0[..]));
         let array: ArrayRef = match (self.held, &self.data_type) {
             (Held::I64, T::Boolean) => Arc::new(BooleanArray::from_iter(i64s().map(|v| v.map(|b| b != 0)))),
-            (Held::I64, T::DayTimeInterval) => Arc::new(PrimitiveArray::<DurationMicrosecondType>::from_iter(i64s())),
-            (Held::I64, T::YearMonthInterval) => {
+            (Held::I64, T::DayTimeInterval(..)) => {
+                Arc::new(PrimitiveArray::<DurationMicrosecondType>::from_iter(i64s()))
+            }
+            (Held::I64, T::YearMonthInterval(..)) => {
                 Arc::new(PrimitiveArray::<IntervalYearMonthType>::from_iter(i64s().map(|v| v.map(|m| m as i32))))
             }
             (Held::I64, T::Date) => {

@@ -52,6 +52,9 @@ pub(super) const PERCENTAGES: Param = Param::OneOf(&[Param::Double, Param::Array
 fn measured(c: &TypeCall<'_>) -> Result<T, ResolveError> {
     match c.ty(0) {
         t if t.is_numeric() => Ok(T::Float64),
+        // What lies between two intervals may have any field.
+        T::DayTimeInterval(..) => Ok(T::DAY_TO_SECOND),
+        T::YearMonthInterval(..) => Ok(T::YEAR_TO_MONTH),
         _ => c.coerce(0, MEASURABLE),
     }
 }
@@ -124,10 +127,10 @@ pub(super) fn percentages(array: &ArrayRef, row: usize) -> Result<Vec<f64>, Eval
 /// A column of doubles as values of the measured type: whole parts of intervals.
 pub(super) fn of_doubles(values: Vec<Option<f64>>, t: &T) -> ArrayRef {
     match t {
-        T::DayTimeInterval => {
+        T::DayTimeInterval(..) => {
             Arc::new(DurationMicrosecondArray::from_iter(values.into_iter().map(|v| v.map(|v| v as i64))))
         }
-        T::YearMonthInterval => {
+        T::YearMonthInterval(..) => {
             Arc::new(IntervalYearMonthArray::from_iter(values.into_iter().map(|v| v.map(|v| v as i32))))
         }
         _ => Arc::new(Float64Array::from(values)),
@@ -224,8 +227,8 @@ impl Aggregate for Percentile {
     fn update(&self, rows: &mut StateRows<'_>, groups: &[u32], args: &[ArrayRef]) -> Result<(), EvalError> {
         // Arrow casts intervals to integers only.
         let wide = match self.value {
-            T::DayTimeInterval => cast(&cast(&args[0], &ArrowType::Int64)?, &ArrowType::Float64)?,
-            T::YearMonthInterval => {
+            T::DayTimeInterval(..) => cast(&cast(&args[0], &ArrowType::Int64)?, &ArrowType::Float64)?,
+            T::YearMonthInterval(..) => {
                 let months = args[0].as_primitive::<IntervalYearMonthType>();
                 Arc::new(months.unary::<_, Float64Type>(f64::from))
             }
@@ -349,7 +352,7 @@ mod tests {
         assert_eq!(at(1.5), "!DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE");
         assert_eq!(check_aggregate(&call, &[x.slice(0, 0), constants(0.5, 0)]), "NULL");
         assert_eq!(check_aggregate(&agg_call("median", &[T::Int32], false), std::slice::from_ref(&x)), "4.0");
-        for t in [T::DayTimeInterval, T::YearMonthInterval] {
+        for t in [T::DAY_TO_SECOND, T::YEAR_TO_MONTH] {
             let spans = crate::literal_array(&Literal::Int(3), &t, 2);
             let text = check_aggregate(&agg_call("median", std::slice::from_ref(&t), false), &[spans]);
             assert!(text.starts_with("INTERVAL '0"), "{text}");

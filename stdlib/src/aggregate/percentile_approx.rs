@@ -221,7 +221,7 @@ impl Approximate {
             t if t.is_numeric() => {
                 crate::cast_array(array, t, &T::Float64, ssql_ir::CastMode::Ansi, &EvalContext::default())?
             }
-            T::YearMonthInterval => {
+            T::YearMonthInterval(..) => {
                 let months = array.as_primitive::<IntervalYearMonthType>();
                 Arc::new(months.unary::<_, Float64Type>(f64::from))
             }
@@ -240,7 +240,7 @@ impl Approximate {
                 crate::cast_array(&doubles, &T::Float64, t, ssql_ir::CastMode::Ansi, &EvalContext::default())?
             }
             T::Int8 | T::Int16 | T::Int32 | T::Int64 => cast(&doubles, &target)?,
-            T::YearMonthInterval => super::percentile::of_doubles(values, t),
+            T::YearMonthInterval(..) => super::percentile::of_doubles(values, t),
             T::Date => cast(&cast(&doubles, &ArrowType::Int32)?, &target)?,
             _ => cast(&cast(&doubles, &ArrowType::Int64)?, &target)?,
         })
@@ -363,7 +363,7 @@ mod tests {
             (T::Date, "1970-01-02"),
             (T::Timestamp, "1970-01-01 00:00:00.000001"),
             (T::Decimal(5, 2), "0.01"),
-            (T::YearMonthInterval, "INTERVAL '0-1' YEAR TO MONTH"),
+            (T::YEAR_TO_MONTH, "INTERVAL '0-1' YEAR TO MONTH"),
         ] {
             let literal =
                 if matches!(t, T::Decimal(..)) { ssql_ir::Literal::Decimal(1) } else { ssql_ir::Literal::Int(1) };

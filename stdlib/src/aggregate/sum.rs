@@ -71,7 +71,7 @@ impl Adder {
         let sum = rows
             .i64(g, VALUE)
             .checked_add(value)
-            .filter(|s| self.input != T::YearMonthInterval || i32::try_from(*s).is_ok());
+            .filter(|s| !matches!(self.input, T::YearMonthInterval(..)) || i32::try_from(*s).is_ok());
         match sum {
             Some(sum) => {
                 rows.set_i64(g, VALUE, sum);
@@ -144,8 +144,8 @@ impl Adder {
             T::Int16 => integers!(Int16Type),
             T::Int32 => integers!(Int32Type),
             T::Int64 => integers!(Int64Type),
-            T::DayTimeInterval => integers!(DurationMicrosecondType),
-            T::YearMonthInterval => integers!(IntervalYearMonthType),
+            T::DayTimeInterval(..) => integers!(DurationMicrosecondType),
+            T::YearMonthInterval(..) => integers!(IntervalYearMonthType),
             T::Float32 => Self::each::<Float32Type>(groups, array, |g, v| {
                 add_f64(rows, g, v.into(), 1);
                 Ok(())
@@ -233,8 +233,8 @@ impl Aggregate for Sum {
     fn finish(&self, rows: &StateRows<'_>, groups: &[u32]) -> Result<ArrayRef, EvalError> {
         let i64s = || groups.iter().map(|g| (rows.i64(*g, SEEN) > 0).then(|| rows.i64(*g, VALUE)));
         Ok(match (self.0.total, &self.0.result) {
-            (Total::I64, T::DayTimeInterval) => Arc::new(DurationMicrosecondArray::from_iter(i64s())),
-            (Total::I64, T::YearMonthInterval) => {
+            (Total::I64, T::DayTimeInterval(..)) => Arc::new(DurationMicrosecondArray::from_iter(i64s())),
+            (Total::I64, T::YearMonthInterval(..)) => {
                 Arc::new(IntervalYearMonthArray::from_iter(i64s().map(|v| v.map(|m| m as i32))))
             }
             (Total::I64, _) => Arc::new(Int64Array::from_iter(i64s())),
@@ -295,7 +295,7 @@ impl Aggregate for Avg {
             })
         };
         Ok(match (self.0.total, &self.0.result) {
-            (Total::I64, T::YearMonthInterval) => {
+            (Total::I64, T::YearMonthInterval(..)) => {
                 Arc::new(IntervalYearMonthArray::from_iter(i64s().map(|v| v.map(|m| m as i32))))
             }
             (Total::I64, _) => Arc::new(DurationMicrosecondArray::from_iter(i64s())),

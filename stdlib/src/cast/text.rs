@@ -17,13 +17,13 @@ use crate::call::EvalResult;
 use crate::error::EvalError;
 use crate::text::{
     BadDecimal, CellFormatter, parse_boolean, parse_date, parse_decimal, parse_double, parse_float, parse_integer,
-    parse_interval, parse_timestamp, parse_timestamp_ntz, trim, write_date,
+    parse_interval_as, parse_timestamp, parse_timestamp_ntz, trim, write_date,
 };
 use crate::time::{MICROS_PER_DAY, split_micros, to_instant, to_local};
 
 /// The text of every value.
 pub(super) fn to_string(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
-    let format = CellFormatter::new(array.as_ref(), job.ctx.time_zone.clone());
+    let format = CellFormatter::for_type(array.as_ref(), job.from, job.ctx.time_zone.clone());
     let mut out = StringViewBuilder::with_capacity(array.len());
     let mut text = String::new();
     for row in 0..array.len() {
@@ -81,13 +81,12 @@ pub(super) fn from_string(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
             Some(local) => Ok(local),
             None => parse_timestamp_ntz(a.value(r)).ok_or_else(|| bad(r)),
         }),
-        T::DayTimeInterval => job.rows::<DurationMicrosecondType>(a, |r| match parse_interval(a.value(r)) {
-            Some((0, micros)) => Ok(micros),
-            _ => Err(bad_interval(a.value(r), job)),
+        T::DayTimeInterval(..) => job.rows::<DurationMicrosecondType>(a, |r| {
+            parse_interval_as(a.value(r), job.to).ok_or_else(|| bad_interval(a.value(r), job))
         }),
-        T::YearMonthInterval => job.rows::<IntervalYearMonthType>(a, |r| match parse_interval(a.value(r)) {
-            Some((months, 0)) => Ok(months),
-            _ => Err(bad_interval(a.value(r), job)),
+        T::YearMonthInterval(..) => job.rows::<IntervalYearMonthType>(a, |r| {
+            let months = parse_interval_as(a.value(r), job.to).and_then(|m| i32::try_from(m).ok());
+            months.ok_or_else(|| bad_interval(a.value(r), job))
         }),
         _ => Err(job.refused()),
     }
@@ -95,7 +94,7 @@ pub(super) fn from_string(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
 
 fn bad_interval(text: &str, job: &Job<'_>) -> EvalError {
     EvalError::new("INVALID_INTERVAL_FORMAT.UNMATCHED_FORMAT_STRING_WITH_NOTICE", format!("'{text}' is no {}.", job.to))
-        .with_help("write '1 02:03:04' for days and time, '1-2' for years and months, or units: '10 minutes'")
+        .with_help("write the fields of the type: '1 02:03:04' for DAY TO SECOND, '26:03' for HOUR TO MINUTE, '1-2' for YEAR TO MONTH, '5' for one field")
 }
 
 /// Wall-clock time of the words that stand for a moment: now, today, tomorrow, yesterday.

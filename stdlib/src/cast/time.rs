@@ -1,14 +1,16 @@
 //! Casts among dates, timestamps, intervals and numbers.
 //!
-//! An interval beside a number counts seconds (day-time) or months (year-month).
+//! An instant beside a number counts seconds; an interval counts its last field: days, hours, ... or months.
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::cast as arrow_cast;
 use arrow::datatypes::{
-    DataType as ArrowType, Date32Type, Decimal128Type, DurationMicrosecondType, Float64Type, Int64Type,
+    DataType as ArrowType, Date32Type, Decimal128Type, DurationMicrosecondType, Float64Type, Int32Type, Int64Type,
     IntervalYearMonthType, TimestampMicrosecondType,
 };
-use ssql_ir::DataType as T;
+use ssql_ir::{DataType as T, DayTimeField};
 
 use super::{Job, cast_array};
 use crate::call::EvalResult;
@@ -40,18 +42,54 @@ pub(super) fn cast(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
         }
         (T::Timestamp, t) if t.is_numeric() => micros_to_number(job, array),
         (f, T::Timestamp) if f.is_numeric() => number_to_micros(job, array),
-        (T::DayTimeInterval, t) if t.is_numeric() => micros_to_number(job, array),
-        (f, T::DayTimeInterval) if f.is_numeric() => number_to_micros(job, array),
-        (T::YearMonthInterval, t) if t.is_numeric() => {
-            let months = arrow_cast(array, &ArrowType::Int32)?;
-            cast_array(&months, &T::Int32, job.to, job.mode, job.ctx)
+        (T::DayTimeInterval(_, last), t) if t.is_numeric() => day_time_to_number(job, array, *last),
+        (f, T::DayTimeInterval(_, last)) if f.is_numeric() => number_to_day_time(job, array, *last),
+        (T::YearMonthInterval(_, last), t) if t.is_numeric() => {
+            let units: PrimitiveArray<Int32Type> =
+                array.as_primitive::<IntervalYearMonthType>().unary(|m| m / last.months());
+            cast_array(&(Arc::new(units) as ArrayRef), &T::Int32, job.to, job.mode, job.ctx)
         }
-        (f, T::YearMonthInterval) if f.is_numeric() => {
-            let months = cast_array(array, f, &T::Int32, job.mode, job.ctx)?;
-            job.map::<arrow::datatypes::Int32Type, IntervalYearMonthType>(&months, |m| m)
+        (f, T::YearMonthInterval(_, last)) if f.is_numeric() => {
+            let units = cast_array(array, f, &T::Int32, job.mode, job.ctx)?;
+            job.try_map::<Int32Type, IntervalYearMonthType>(
+                &units,
+                |v| v.checked_mul(last.months()),
+                |_| EvalError::overflow("The interval", job.to, ""),
+            )
+        }
+        // What lies below the last field is cut off.
+        (T::DayTimeInterval(..), T::DayTimeInterval(_, last)) => {
+            let unit = if *last == DayTimeField::Second { 1 } else { last.micros() };
+            job.map::<DurationMicrosecondType, DurationMicrosecondType>(array, |v| v - v % unit)
+        }
+        (T::YearMonthInterval(..), T::YearMonthInterval(_, last)) => {
+            job.map::<IntervalYearMonthType, IntervalYearMonthType>(array, |m| m - m % last.months())
         }
         _ => Err(job.refused()),
     }
+}
+
+/// The whole count of an interval's last field; seconds keep their fraction where the number can.
+fn day_time_to_number(job: &Job<'_>, array: &ArrayRef, last: DayTimeField) -> EvalResult {
+    if last == DayTimeField::Second {
+        return micros_to_number(job, array);
+    }
+    let micros = arrow_cast(array, &ArrowType::Int64)?;
+    let whole = micros.as_primitive::<Int64Type>().unary::<_, Int64Type>(|v| v / last.micros());
+    cast_array(&(Arc::new(whole) as ArrayRef), &T::Int64, job.to, job.mode, job.ctx)
+}
+
+/// A count of an interval's last field; only seconds may have a fraction, that of all others is cut off.
+fn number_to_day_time(job: &Job<'_>, array: &ArrayRef, last: DayTimeField) -> EvalResult {
+    if last == DayTimeField::Second {
+        return number_to_micros(job, array);
+    }
+    let units = cast_array(array, job.from, &T::Int64, job.mode, job.ctx)?;
+    job.try_map::<Int64Type, DurationMicrosecondType>(
+        &units,
+        |v| v.checked_mul(last.micros()),
+        |_| EvalError::overflow("The interval", job.to, ""),
+    )
 }
 
 /// Microseconds as seconds: whole ones rounded down for integers, with the fraction for all else.
@@ -70,8 +108,7 @@ fn micros_to_number(job: &Job<'_>, array: &ArrayRef) -> EvalResult {
         ),
         T::Int64 => job.map::<Int64Type, Int64Type>(&micros, seconds),
         to => {
-            let whole: ArrayRef =
-                std::sync::Arc::new(micros.as_primitive::<Int64Type>().unary::<_, Int64Type>(seconds));
+            let whole: ArrayRef = Arc::new(micros.as_primitive::<Int64Type>().unary::<_, Int64Type>(seconds));
             cast_array(&whole, &T::Int64, to, job.mode, job.ctx)
         }
     }

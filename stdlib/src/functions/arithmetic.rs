@@ -476,8 +476,8 @@ fn sign(c: &Call<'_>, what: &str) -> EvalResult {
         T::Int16 => integer!(Int16Type),
         T::Int32 => integer!(Int32Type),
         T::Int64 => integer!(Int64Type),
-        T::DayTimeInterval => integer!(DurationMicrosecondType),
-        T::YearMonthInterval => integer!(IntervalYearMonthType),
+        T::DayTimeInterval(..) => integer!(DurationMicrosecondType),
+        T::YearMonthInterval(..) => integer!(IntervalYearMonthType),
         T::Float32 => {
             let a = c.f32(0);
             c.primitive_all::<Float32Type>(|r| if absolute { a.get(r).abs() } else { -a.get(r) })

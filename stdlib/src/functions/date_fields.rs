@@ -4,7 +4,7 @@
 //! of the time of day takes a TIMESTAMP or a TIMESTAMP_NTZ.
 
 use arrow::datatypes::{ArrowPrimitiveType, Decimal128Type, Int8Type, Int32Type};
-use ssql_ir::{DataType as T, Literal};
+use ssql_ir::{DataType as T, DayTimeField, Literal, YearMonthField};
 
 use super::clock::Clock;
 use crate::call::{Call, EvalResult};
@@ -176,18 +176,29 @@ const UNBOUNDED: i64 = i64::MAX;
 fn part(field: &str, t: &T) -> Option<Part> {
     let field = field.to_ascii_lowercase();
     Some(match t {
-        T::DayTimeInterval => match field.as_str() {
-            "day" | "d" | "days" => Part::DayTime(86_400 * MICROS_PER_SECOND, UNBOUNDED),
-            "hour" | "h" | "hours" | "hr" | "hrs" => Part::DayTime(3600 * MICROS_PER_SECOND, 24),
-            "minute" | "m" | "min" | "mins" | "minutes" => Part::DayTime(60 * MICROS_PER_SECOND, 60),
-            "second" | "s" | "sec" | "seconds" | "secs" => Part::Seconds,
-            _ => return None,
-        },
-        T::YearMonthInterval => match field.as_str() {
-            "year" | "y" | "years" | "yr" | "yrs" => Part::YearMonth(false),
-            "month" | "mon" | "mons" | "months" => Part::YearMonth(true),
-            _ => return None,
-        },
+        // Only fields between the first and the last of the type can be asked for.
+        T::DayTimeInterval(first, last) => {
+            let (unit, part) = match field.as_str() {
+                "day" | "d" | "days" => (DayTimeField::Day, Part::DayTime(DayTimeField::Day.micros(), UNBOUNDED)),
+                "hour" | "h" | "hours" | "hr" | "hrs" => {
+                    (DayTimeField::Hour, Part::DayTime(DayTimeField::Hour.micros(), 24))
+                }
+                "minute" | "m" | "min" | "mins" | "minutes" => {
+                    (DayTimeField::Minute, Part::DayTime(DayTimeField::Minute.micros(), 60))
+                }
+                "second" | "s" | "sec" | "seconds" | "secs" => (DayTimeField::Second, Part::Seconds),
+                _ => return None,
+            };
+            return (*first..=*last).contains(&unit).then_some(part);
+        }
+        T::YearMonthInterval(first, last) => {
+            let (unit, part) = match field.as_str() {
+                "year" | "y" | "years" | "yr" | "yrs" => (YearMonthField::Year, Part::YearMonth(false)),
+                "month" | "mon" | "mons" | "months" => (YearMonthField::Month, Part::YearMonth(true)),
+                _ => return None,
+            };
+            return (*first..=*last).contains(&unit).then_some(part);
+        }
         _ => match field.as_str() {
             "year" | "y" | "years" | "yr" | "yrs" => Part::Date(year),
             "yearofweek" => Part::Date(|d| iso_week(d).0),
@@ -219,7 +230,7 @@ fn part_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
         .at_arg(0));
     };
     let source = match c.ty(1) {
-        t @ (T::DayTimeInterval | T::YearMonthInterval | T::Date | T::Timestamp | T::TimestampNtz) => t.clone(),
+        t @ (T::DayTimeInterval(..) | T::YearMonthInterval(..) | T::Date | T::Timestamp | T::TimestampNtz) => t.clone(),
         T::String | T::Null => T::Timestamp,
         _ => return Err(c.mismatch(1, "(DATE OR TIMESTAMP OR INTERVAL)")),
     };
@@ -256,7 +267,7 @@ fn date_part(c: &Call<'_>) -> EvalResult {
             let (ts, clock) = (c.timestamp(1), Clock::of(c, 1));
             c.primitive_all::<Int32Type>(|r| f(clock.of_day(ts.get(r))))
         }
-        Some(Part::Seconds) if *c.types[1] == T::DayTimeInterval => {
+        Some(Part::Seconds) if matches!(c.types[1], T::DayTimeInterval(..)) => {
             let v = c.day_time(1);
             interval_part::<Decimal128Type>(c, |r| (v.get(r) % (60 * MICROS_PER_SECOND)).into())
         }

@@ -8,7 +8,7 @@ use arrow::datatypes::{
     Date32Type, DurationMicrosecondType, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalYearMonthType,
     TimestampMicrosecondType,
 };
-use ssql_ir::{DataType as T, Literal};
+use ssql_ir::{DataType as T, DayTimeField};
 
 use super::arithmetic::Op;
 use super::decimal::{divide_half_up, rescale};
@@ -22,7 +22,12 @@ fn is_timestamp(t: &T) -> bool {
 }
 
 fn is_interval(t: &T) -> bool {
-    matches!(t, T::DayTimeInterval | T::YearMonthInterval)
+    matches!(t, T::DayTimeInterval(..) | T::YearMonthInterval(..))
+}
+
+/// What a multiple or a fraction of an interval is: it may have any field.
+fn all_fields(interval: &T) -> T {
+    if matches!(interval, T::YearMonthInterval(..)) { T::YEAR_TO_MONTH } else { T::DAY_TO_SECOND }
 }
 
 /// Integers that DATE + n takes: up to INT.
@@ -38,10 +43,8 @@ fn wrong(c: &TypeCall<'_>, i: usize, required: &str) -> ResolveError {
     c.mismatch(i, required)
 }
 
-/// Whether a day-time interval argument is whole days, as far as typing knows.
-fn whole_days(c: &TypeCall<'_>, i: usize) -> bool {
-    matches!(c.literal(i), Some(Literal::Int(v)) if v % MICROS_PER_DAY == 0)
-}
+/// The type of whole days: a date moved by it stays a date.
+const DAYS: T = T::DayTimeInterval(DayTimeField::Day, DayTimeField::Day);
 
 /// A point in time moved by argument `i`, an interval or days.
 fn moved(c: &TypeCall<'_>, point: usize, by: usize, swapped: bool) -> Result<Option<Typed>, ResolveError> {
@@ -51,13 +54,13 @@ fn moved(c: &TypeCall<'_>, point: usize, by: usize, swapped: bool) -> Result<Opt
     };
     Ok(match (p, d) {
         (T::Date, d) if is_days(d) => order(p, d, T::Date),
-        (T::Date, T::Null) => order(&T::Timestamp, &T::DayTimeInterval, T::Timestamp),
+        (T::Date, T::Null) => order(&T::Timestamp, &T::DAY_TO_SECOND, T::Timestamp),
         (T::Date, T::Int64 | T::Decimal(..) | T::Float32 | T::Float64 | T::String) => {
             return Err(wrong(c, by, "(INT OR SMALLINT OR TINYINT)"));
         }
-        (T::Date, T::YearMonthInterval) => order(p, d, T::Date),
-        (T::Date, T::DayTimeInterval) if whole_days(c, by) => order(p, d, T::Date),
-        (T::Date, T::DayTimeInterval) => order(&T::Timestamp, d, T::Timestamp),
+        (T::Date, T::YearMonthInterval(..)) => order(p, d, T::Date),
+        (T::Date, d) if *d == DAYS => order(p, d, T::Date),
+        (T::Date, T::DayTimeInterval(..)) => order(&T::Timestamp, d, T::Timestamp),
         (p, d) if is_timestamp(p) && is_interval(d) => order(p, d, p.clone()),
         // Text is read as a TIMESTAMP, and what comes out is text again.
         (T::String, d) if is_interval(d) => order(&T::Timestamp, d, T::String),
@@ -96,7 +99,7 @@ pub fn add_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
 /// Sum or difference of two intervals.
 fn intervals(c: &TypeCall<'_>, a: &T, b: &T) -> Result<Option<Typed>, ResolveError> {
     Ok(match (a, b) {
-        (a, b) if is_interval(a) && a == b => typed(a, b, a.clone()),
+        (a, b) if let Some(both) = a.wider_interval(b) => typed(a, b, both),
         (a, T::Null) if is_interval(a) => typed(a, a, a.clone()),
         (T::Null, b) if is_interval(b) => typed(b, b, b.clone()),
         (a, b) if is_interval(a) && is_interval(b) => return Err(wrong(c, 1, &a.to_string())),
@@ -109,8 +112,8 @@ pub fn subtract_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
     let (a, b) = (c.ty(0), c.ty(1));
     let point = |t: &T| is_timestamp(t) || *t == T::Date;
     Ok(match (a, b) {
-        (T::Date, T::Date | T::String | T::Null) => typed(&T::Date, &T::Date, T::DayTimeInterval),
-        (T::String | T::Null, T::Date) => typed(&T::Date, &T::Date, T::DayTimeInterval),
+        (T::Date, T::Date | T::String | T::Null) => typed(&T::Date, &T::Date, DAYS),
+        (T::String | T::Null, T::Date) => typed(&T::Date, &T::Date, DAYS),
         (a, b)
             if (is_timestamp(a) || is_timestamp(b))
                 && (point(a) || *a == T::String)
@@ -122,9 +125,9 @@ pub fn subtract_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
             } else {
                 T::Timestamp
             };
-            typed(&t, &t, T::DayTimeInterval)
+            typed(&t, &t, T::DAY_TO_SECOND)
         }
-        (a, T::Null) if is_timestamp(a) => typed(a, a, T::DayTimeInterval),
+        (a, T::Null) if is_timestamp(a) => typed(a, a, T::DAY_TO_SECOND),
         _ => match moved(c, 0, 1, false)? {
             Some(t) => Some(t),
             None => match intervals(c, a, b)? {
@@ -153,12 +156,12 @@ pub fn multiply_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
     if is_interval(a)
         && let Some(f) = factor(b)
     {
-        return Ok(typed(a, &f, a.clone()));
+        return Ok(typed(a, &f, all_fields(a)));
     }
     if is_interval(b)
         && let Some(f) = factor(a)
     {
-        return Ok(typed(&f, b, b.clone()));
+        return Ok(typed(&f, b, all_fields(b)));
     }
     Ok(None)
 }
@@ -169,7 +172,7 @@ pub fn divide_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
     if is_interval(a)
         && let Some(f) = factor(b)
     {
-        return Ok(typed(a, &f, a.clone()));
+        return Ok(typed(a, &f, all_fields(a)));
     }
     if is_interval(a) { Err(wrong(c, 1, "NUMERIC")) } else { Ok(None) }
 }
@@ -177,7 +180,7 @@ pub fn divide_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
 /// Typing of `div`: how often one interval fits into another.
 pub fn integral_divide_type(c: &TypeCall<'_>) -> Option<Typed> {
     let (a, b) = (c.ty(0), c.ty(1));
-    if is_interval(a) && a == b { typed(a, b, T::Int64) } else { None }
+    a.wider_interval(b).and_then(|_| typed(a, b, T::Int64))
 }
 
 fn overflow(c: &Call<'_>, op: Op) -> EvalError {
@@ -205,7 +208,7 @@ fn days_of<'a>(c: &'a Call<'_>, i: usize) -> Result<Box<dyn Fn(usize) -> i64 + '
 
 /// An interval argument's months or microseconds.
 fn interval_of<'a>(c: &'a Call<'_>, i: usize) -> Box<dyn Fn(usize) -> i64 + 'a> {
-    if *c.types[i] == T::YearMonthInterval {
+    if matches!(c.types[i], T::YearMonthInterval(..)) {
         let a = c.year_month(i);
         Box::new(move |r| a.get(r).into())
     } else {
@@ -258,11 +261,11 @@ pub fn binary(c: &Call<'_>, op: Op, tried: bool) -> EvalResult {
                 v => Ok(v.ok()),
             };
             match by {
-                T::YearMonthInterval => {
+                T::YearMonthInterval(..) => {
                     let m = c.year_month(d);
                     c.primitive::<Date32Type>(|r| fail(add_months(x.get(r).into(), sign * i64::from(m.get(r)))))
                 }
-                T::DayTimeInterval => {
+                T::DayTimeInterval(..) => {
                     // A day-time interval moves points in time: the result lies where a TIMESTAMP can be.
                     let m = c.day_time(d);
                     let reach = i64::MAX / MICROS_PER_DAY;
@@ -277,7 +280,7 @@ pub fn binary(c: &Call<'_>, op: Op, tried: bool) -> EvalResult {
                 }
             }
         }
-        (T::Timestamp | T::TimestampNtz, T::YearMonthInterval, Op::Add | Op::Subtract) => {
+        (T::Timestamp | T::TimestampNtz, T::YearMonthInterval(..), Op::Add | Op::Subtract) => {
             let (x, m) = (c.timestamp(p), c.year_month(d));
             let zone = (*c.types[p] == T::Timestamp).then_some(&c.ctx.time_zone);
             c.primitive::<TimestampMicrosecondType>(|r| {
@@ -288,7 +291,7 @@ pub fn binary(c: &Call<'_>, op: Op, tried: bool) -> EvalResult {
                 fail(local.map(|l| zone.map_or(l, |z| to_instant(z, l))))
             })
         }
-        (T::Timestamp | T::TimestampNtz, T::DayTimeInterval, Op::Add | Op::Subtract) => {
+        (T::Timestamp | T::TimestampNtz, T::DayTimeInterval(..), Op::Add | Op::Subtract) => {
             let (x, m) = (c.timestamp(p), c.day_time(d));
             let zone =
                 (*c.types[p] == T::Timestamp && c.ctx.time_zone.to_fixed_offset().is_err()).then_some(&c.ctx.time_zone);
@@ -305,11 +308,11 @@ pub fn binary(c: &Call<'_>, op: Op, tried: bool) -> EvalResult {
                 })
             })
         }
-        (x, y, Op::Add | Op::Subtract) if is_interval(x) && x == y => {
+        (x, y, Op::Add | Op::Subtract) if x.wider_interval(y).is_some() => {
             let (x, y) = (interval_of(c, 0), interval_of(c, 1));
             interval_result(c, |r| fail(y(r).checked_mul(sign).and_then(|y| x(r).checked_add(y))), op, tried)
         }
-        (x, y, Op::IntegralDivide) if is_interval(x) && x == y => {
+        (x, y, Op::IntegralDivide) if x.wider_interval(y).is_some() => {
             let (x, y) = (interval_of(c, 0), interval_of(c, 1));
             c.primitive::<Int64Type>(|r| match y(r) {
                 0 if tried => Ok(None),
@@ -334,7 +337,7 @@ fn interval_result(
     op: Op,
     tried: bool,
 ) -> EvalResult {
-    if *c.data_type == T::DayTimeInterval {
+    if matches!(c.data_type, T::DayTimeInterval(..)) {
         return c.primitive::<DurationMicrosecondType>(f);
     }
     c.primitive::<IntervalYearMonthType>(|r| match f(r)?.map(i32::try_from) {

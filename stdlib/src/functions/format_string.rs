@@ -170,7 +170,7 @@ fn value_of(array: &dyn Array, row: usize) -> Value {
 fn format_string(c: &Call<'_>) -> EvalResult {
     let format = c.str(0);
     let cells: Vec<CellFormatter<'_>> =
-        (1..c.len()).map(|i| CellFormatter::new(c.raw(i).as_ref(), c.ctx.time_zone.clone())).collect();
+        (1..c.len()).map(|i| CellFormatter::for_type(c.raw(i).as_ref(), c.types[i], c.ctx.time_zone.clone())).collect();
     let mut last: Option<(&str, Vec<Part>)> = None;
     let mut piece = String::new();
     c.strings(|row, out| {

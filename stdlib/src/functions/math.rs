@@ -182,11 +182,11 @@ fn log(c: &Call<'_>) -> EvalResult {
 
 fn sign(c: &Call<'_>) -> EvalResult {
     match c.types[0] {
-        T::DayTimeInterval => {
+        T::DayTimeInterval(..) => {
             let x = c.day_time(0);
             c.primitive_all::<Float64Type>(|r| x.get(r).signum() as f64)
         }
-        T::YearMonthInterval => {
+        T::YearMonthInterval(..) => {
             let x = c.year_month(0);
             c.primitive_all::<Float64Type>(|r| x.get(r).signum().into())
         }
@@ -198,7 +198,7 @@ fn sign(c: &Call<'_>) -> EvalResult {
 fn bucket_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(4, 4)?;
     let value = match c.ty(0) {
-        t @ (T::DayTimeInterval | T::YearMonthInterval) => t.clone(),
+        t @ (T::DayTimeInterval(..) | T::YearMonthInterval(..)) => t.clone(),
         _ => c.coerce(0, Param::Double)?,
     };
     for i in 1..3 {
@@ -216,8 +216,8 @@ fn bucket_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
 fn width_bucket(c: &Call<'_>) -> EvalResult {
     let n = c.i64(3);
     let value: Box<dyn Fn(usize, usize) -> f64> = match c.types[0] {
-        T::DayTimeInterval => Box::new(|i, r| c.day_time(i).get(r) as f64),
-        T::YearMonthInterval => Box::new(|i, r| c.year_month(i).get(r).into()),
+        T::DayTimeInterval(..) => Box::new(|i, r| c.day_time(i).get(r) as f64),
+        T::YearMonthInterval(..) => Box::new(|i, r| c.year_month(i).get(r).into()),
         _ => Box::new(|i, r| c.f64(i).get(r)),
     };
     c.primitive::<Int64Type>(|r| {

@@ -53,8 +53,9 @@ fn sequence_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
             let mut types = vec![ends.clone(); 2];
             match step {
                 None => {}
-                Some(T::DayTimeInterval | T::Null) => types.push(T::DayTimeInterval),
-                Some(T::YearMonthInterval) => types.push(T::YearMonthInterval),
+                Some(T::Null) => types.push(T::DAY_TO_SECOND),
+                Some(t @ T::DayTimeInterval(..)) => types.push(t.clone()),
+                Some(t @ T::YearMonthInterval(..)) => types.push(t.clone()),
                 Some(_) => return Err(wrong()),
             }
             types
@@ -106,11 +107,11 @@ fn as_integers<'a>(c: &'a Call<'_>, i: usize) -> Result<Box<dyn Fn(usize) -> i64
             let t = c.timestamp(i);
             Box::new(move |r| t.get(r))
         }
-        T::DayTimeInterval => {
+        T::DayTimeInterval(..) => {
             let d = c.day_time(i);
             Box::new(move |r| d.get(r))
         }
-        T::YearMonthInterval => {
+        T::YearMonthInterval(..) => {
             let m = c.year_month(i);
             Box::new(move |r| m.get(r).into())
         }
@@ -126,7 +127,7 @@ fn sequence(c: &Call<'_>) -> EvalResult {
     let mut offsets = vec![0i32];
     let mut nulls = NullBufferBuilder::new(c.rows);
     let is_time = !c.types[0].is_integer();
-    let by_months = c.types.get(2).is_some_and(|t| **t == T::YearMonthInterval);
+    let by_months = c.types.get(2).is_some_and(|t| matches!(t, T::YearMonthInterval(..)));
     let unit = if is_time { MICROS_PER_DAY } else { 1 };
     for row in 0..c.rows {
         let asked = valid.as_ref().is_none_or(|n| n.is_valid(row));

@@ -198,7 +198,7 @@ fn day_time_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
             }
         })
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Typed::new(types, T::DayTimeInterval))
+    Ok(Typed::new(types, T::DAY_TO_SECOND))
 }
 
 /// Types here hold either months or microseconds, so constants must say which parts are not meant.
@@ -220,10 +220,10 @@ fn interval_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
         })
         .collect::<Result<Vec<_>, _>>()?;
     if zero(0) && zero(1) {
-        return Ok(Typed::new(types, T::DayTimeInterval));
+        return Ok(Typed::new(types, T::DAY_TO_SECOND));
     }
     if (2..7).all(zero) {
-        return Ok(Typed::new(types, T::YearMonthInterval));
+        return Ok(Typed::new(types, T::YEAR_TO_MONTH));
     }
     Err(ResolveError::new(
         "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
@@ -239,7 +239,7 @@ fn make_interval(c: &Call<'_>, tried: bool) -> EvalResult {
         v => Ok(v),
     };
     let part = |i: usize, r: usize| if i < c.len() { i64::from(c.i32(i).get(r)) } else { 0 };
-    if *c.data_type == T::YearMonthInterval {
+    if matches!(c.data_type, T::YearMonthInterval(..)) {
         return c.primitive::<IntervalYearMonthType>(|r| {
             let months = i32::try_from(part(0, r) * 12 + part(1, r)).ok();
             Ok(finish(months.map(i64::from))?.map(|m| m as i32))

@@ -251,7 +251,7 @@ fn time_bucket(c: &Call<'_>) -> EvalResult {
         || EvalError::new("INVALID_PARAMETER_VALUE.TIME_BUCKET_SIZE", "The length of a time bucket is positive.");
     let overflow =
         || EvalError::new("DATETIME_OVERFLOW", format!("The bucket's start leaves the range of {}.", c.data_type));
-    if *c.types[0] == T::DayTimeInterval {
+    if matches!(c.types[0], T::DayTimeInterval(..)) {
         let length = c.day_time(0);
         return c.primitive::<TimestampMicrosecondType>(|r| {
             if length.get(r) <= 0 {

@@ -89,7 +89,7 @@ fn floats_order() {
 #[test]
 fn intervals() {
     let i: ArrayRef = Arc::new(DurationMicrosecondArray::from(vec![Some(10_000_000), Some(25_000_000), None]));
-    let all = ["sum", "avg", "min", "max", "count"].map(|f| run(f, T::DayTimeInterval, i.clone()));
+    let all = ["sum", "avg", "min", "max", "count"].map(|f| run(f, T::DAY_TO_SECOND, i.clone()));
     assert_eq!(
         all,
         [

@@ -12,9 +12,9 @@ fn points_move() {
     assert_eq!(eval("+", &[ts("2024-01-31 23:30:00"), seconds(45 * 60)]), "2024-02-01 00:15:00");
     assert_eq!(eval("+", &[ts("2024-01-31 23:30:00"), months(1)]), "2024-02-29 23:30:00");
     assert_eq!(eval("-", &[ts("2024-03-31 00:00:00"), months(1)]), "2024-02-29 00:00:00");
-    assert_eq!(eval("+", &[date("2024-01-31"), seconds(86400)]), "2024-02-01");
+    assert_eq!(eval("+", &[date("2024-01-31"), days(1)]), "2024-02-01");
     assert_eq!(eval("+", &[date("2024-01-31"), seconds(3600)]), "2024-01-31 01:00:00");
-    assert_eq!(type_of("+", &[date("2024-01-31"), seconds(86400)]), "DATE");
+    assert_eq!(type_of("+", &[date("2024-01-31"), days(1)]), "DATE");
     assert_eq!(type_of("+", &[date("2024-01-31"), seconds(3600)]), "TIMESTAMP");
     assert_eq!(eval("+", &[seconds(2 * 86400), ts("2024-02-28 12:00:00")]), "2024-03-01 12:00:00");
     assert_eq!(eval("+", &[date("2024-02-28"), int(2)]), "2024-03-01");
@@ -30,7 +30,7 @@ fn points_move() {
     assert_eq!(eval("/", &[seconds(1), seconds(2)]), unexpected);
     assert_eq!(eval("%", &[seconds(1), int(2)]), "!DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES");
     assert_eq!(type_of("+", &[date("2024-02-28"), null()]), "TIMESTAMP");
-    assert_eq!(type_of("-", &[null(), date("2024-02-28")]), "INTERVAL DAY TO SECOND");
+    assert_eq!(type_of("-", &[null(), date("2024-02-28")]), "INTERVAL DAY");
     assert_eq!(eval("+", &[str("2024-01-01"), seconds(86_400)]), "2024-01-02 00:00:00");
     assert_eq!(type_of("+", &[str("2024-01-01"), seconds(86_400)]), "STRING");
     assert_eq!(eval("+", &[str("x"), seconds(1)]), "!CAST_INVALID_INPUT");
@@ -51,7 +51,7 @@ fn distances() {
         eval("-", &[timestamp("2024-01-02 00:00:00"), date("2024-01-01")]),
         "INTERVAL '1 00:00:00' DAY TO SECOND"
     );
-    assert_eq!(type_of("-", &[date("2024-01-02"), date("2024-01-01")]), "INTERVAL DAY TO SECOND");
+    assert_eq!(type_of("-", &[date("2024-01-02"), date("2024-01-01")]), "INTERVAL DAY");
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn intervals_add_and_scale() {
     assert_eq!(eval("/", &[hours(24), int(0)]), "!INTERVAL_DIVIDED_BY_ZERO");
     assert_eq!(eval("+", &[months(1), seconds(1)]), "!DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE");
     assert_eq!(eval("div", &[hours(25), hours(2)]), "12");
-    let days = seconds(106_751_991 * 86_400);
-    assert_eq!(eval("+", &[days.clone(), days]), "!INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION");
+    let most = days(106_751_991);
+    assert_eq!(eval("+", &[most.clone(), most.clone()]), "!INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION");
     assert_eq!(eval("negative", &[months(i32::MIN.into())]), "!INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION");
-    assert_eq!(eval("+", &[date("9999-12-31"), seconds(106_751_991 * 86_400)]), "!ARITHMETIC_OVERFLOW");
+    assert_eq!(eval("+", &[date("9999-12-31"), most]), "!ARITHMETIC_OVERFLOW");
     assert_eq!(eval("=", &[seconds(3600), hours(1)]), "true");
 }
 

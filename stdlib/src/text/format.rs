@@ -2,35 +2,73 @@
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes as dt;
-use arrow::datatypes::{DataType as ArrowType, IntervalUnit as ArrowInterval, TimeUnit};
+use arrow::datatypes::{DataType as ArrowType, Field as ArrowField, IntervalUnit as ArrowInterval, TimeUnit};
 use jiff::tz::TimeZone;
+use ssql_ir::{self as ir, DayTimeField, YearMonthField};
 
-use super::interval::{IntervalUnit, write_day_time, write_fraction, write_year_month};
+use super::interval::{write_day_time, write_fraction, write_year_month};
 use super::number::{write_decimal, write_double, write_float};
+use crate::arrow::interval_of_field;
 use crate::time::{MICROS_PER_SECOND, civil_from_days, split_micros, to_local};
 
 /// Prints the cells of a column as Spark's `CAST(x AS STRING)` does.
 pub struct CellFormatter<'a> {
     array: &'a dyn Array,
     zone: TimeZone,
+    /// The fields that an interval shows; Arrow's types do not say them.
+    day_time: (DayTimeField, DayTimeField),
+    year_month: (YearMonthField, YearMonthField),
     /// Formatters of the columns inside a nested array.
     children: Vec<CellFormatter<'a>>,
 }
 
 impl<'a> CellFormatter<'a> {
-    /// A formatter of `array`; instants are shown in `zone`.
+    /// A formatter of `array`; instants are shown in `zone`, intervals with all their fields.
     pub fn new(array: &'a dyn Array, zone: TimeZone) -> CellFormatter<'a> {
-        let child = |a: &'a dyn Array| CellFormatter::new(a, zone.clone());
+        let child = |a: &'a dyn Array, f: &ArrowField| CellFormatter::for_field(a, f, zone.clone());
         let children = match array.data_type() {
-            ArrowType::List(_) => vec![child(array.as_list::<i32>().values())],
+            ArrowType::List(f) => vec![child(array.as_list::<i32>().values(), f)],
             ArrowType::Map(..) => {
                 let map = array.as_map();
-                vec![child(map.keys()), child(map.values())]
+                let (key, value) = map.entries_fields();
+                vec![child(map.keys(), key), child(map.values(), value)]
             }
-            ArrowType::Struct(_) => array.as_struct().columns().iter().map(|c| child(c)).collect(),
+            ArrowType::Struct(fields) => {
+                array.as_struct().columns().iter().zip(fields).map(|(c, f)| child(c, f)).collect()
+            }
             _ => vec![],
         };
-        CellFormatter { array, zone, children }
+        CellFormatter {
+            array,
+            zone,
+            day_time: (DayTimeField::Day, DayTimeField::Second),
+            year_month: (YearMonthField::Year, YearMonthField::Month),
+            children,
+        }
+    }
+
+    /// A formatter of a column of that field: an interval shows the fields that [`crate::arrow_field`] noted in it.
+    pub fn for_field(array: &'a dyn Array, field: &ArrowField, zone: TimeZone) -> CellFormatter<'a> {
+        match interval_of_field(field) {
+            Some(t) => CellFormatter::for_type(array, &t, zone),
+            None => CellFormatter::new(array, zone),
+        }
+    }
+
+    /// A formatter of values of that dialect type.
+    pub fn for_type(array: &'a dyn Array, t: &ir::DataType, zone: TimeZone) -> CellFormatter<'a> {
+        let mut cells = CellFormatter::new(array, zone);
+        match t {
+            ir::DataType::DayTimeInterval(first, last) => cells.day_time = (*first, *last),
+            ir::DataType::YearMonthInterval(first, last) => cells.year_month = (*first, *last),
+            _ => {}
+        }
+        cells
+    }
+
+    /// The column.
+    pub(crate) fn array(&self) -> &'a dyn Array {
+        self.array
     }
 
     /// Appends the text of the cell in `row`. A NULL cell writes `NULL`; callers that show NULL in another way look first.
@@ -78,10 +116,11 @@ impl<'a> CellFormatter<'a> {
             }
             ArrowType::Duration(TimeUnit::Microsecond) => {
                 let micros = a.as_primitive::<dt::DurationMicrosecondType>().value(row);
-                write_day_time(micros, IntervalUnit::Day, IntervalUnit::Second, out);
+                write_day_time(micros, self.day_time.0, self.day_time.1, out);
             }
             ArrowType::Interval(ArrowInterval::YearMonth) => {
-                write_year_month(a.as_primitive::<dt::IntervalYearMonthType>().value(row), out);
+                let months = a.as_primitive::<dt::IntervalYearMonthType>().value(row);
+                write_year_month(months, self.year_month.0, self.year_month.1, out);
             }
             ArrowType::List(_) => {
                 let offsets = a.as_list::<i32>().value_offsets();

@@ -1,30 +1,8 @@
 //! Intervals as text.
 
+use ssql_ir::{DataType, DayTimeField, YearMonthField};
+
 use crate::time::{MICROS_PER_DAY, MICROS_PER_SECOND};
-
-/// The fields of a day-time interval, largest first. `INTERVAL DAY TO SECOND` runs from the first to the last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IntervalUnit {
-    /// Days.
-    Day,
-    /// Hours.
-    Hour,
-    /// Minutes.
-    Minute,
-    /// Seconds with their fraction.
-    Second,
-}
-
-impl IntervalUnit {
-    fn name(self) -> &'static str {
-        match self {
-            IntervalUnit::Day => "DAY",
-            IntervalUnit::Hour => "HOUR",
-            IntervalUnit::Minute => "MINUTE",
-            IntervalUnit::Second => "SECOND",
-        }
-    }
-}
 
 fn two_digits(v: u64, out: &mut String) {
     if v < 10 {
@@ -35,40 +13,24 @@ fn two_digits(v: u64, out: &mut String) {
 
 /// Writes `INTERVAL '1 02:03:04.5' DAY TO SECOND`, with the fields from `start` to `end`; the first holds all that lies
 /// above it, and what lies below the last is not shown.
-pub fn write_day_time(micros: i64, start: IntervalUnit, end: IntervalUnit, out: &mut String) {
-    let all = micros.unsigned_abs();
-    let (day, hour, minute, second) = (
-        MICROS_PER_DAY as u64,
-        3600 * MICROS_PER_SECOND as u64,
-        60 * MICROS_PER_SECOND as u64,
-        MICROS_PER_SECOND as u64,
-    );
+pub fn write_day_time(micros: i64, start: DayTimeField, end: DayTimeField, out: &mut String) {
+    let mut rest = micros.unsigned_abs();
     out.push_str("INTERVAL '");
     if micros < 0 {
         out.push('-');
     }
-    for unit in [IntervalUnit::Day, IntervalUnit::Hour, IntervalUnit::Minute, IntervalUnit::Second] {
-        if unit < start || unit > end {
-            continue;
+    for unit in DayTimeField::ALL.into_iter().filter(|u| (start..=end).contains(u)) {
+        let size = unit.micros().unsigned_abs();
+        if unit > start {
+            out.push(if unit == DayTimeField::Hour { ' ' } else { ':' });
         }
-        let (size, above) = match unit {
-            IntervalUnit::Day => (day, u64::MAX),
-            IntervalUnit::Hour => (hour, day),
-            IntervalUnit::Minute => (minute, hour),
-            IntervalUnit::Second => (second, minute),
-        };
-        let rest = if unit == start { all } else { all % above };
         match unit {
-            IntervalUnit::Day => out.push_str(itoa::Buffer::new().format(rest / size)),
-            _ => {
-                if unit > start {
-                    out.push(if unit == IntervalUnit::Hour { ' ' } else { ':' });
-                }
-                two_digits(rest / size, out);
-            }
+            DayTimeField::Day => out.push_str(itoa::Buffer::new().format(rest / size)),
+            _ => two_digits(rest / size, out),
         }
-        if unit == IntervalUnit::Second {
-            write_fraction(rest % size, out);
+        rest %= size;
+        if unit == DayTimeField::Second {
+            write_fraction(rest, out);
         }
     }
     out.push_str("' ");
@@ -89,22 +51,134 @@ pub(super) fn write_fraction(micros: u64, out: &mut String) {
     out.push_str(digits.trim_end_matches('0'));
 }
 
-/// Writes `INTERVAL '1-6' YEAR TO MONTH`.
-pub fn write_year_month(months: i32, out: &mut String) {
+/// Writes `INTERVAL '1-6' YEAR TO MONTH`, or the one field asked for: `INTERVAL '18' MONTH`.
+pub fn write_year_month(months: i32, start: YearMonthField, end: YearMonthField, out: &mut String) {
     let all = months.unsigned_abs();
+    let mut buffer = itoa::Buffer::new();
     out.push_str("INTERVAL '");
     if months < 0 {
         out.push('-');
     }
-    out.push_str(itoa::Buffer::new().format(all / 12));
-    out.push('-');
-    out.push_str(itoa::Buffer::new().format(all % 12));
-    out.push_str("' YEAR TO MONTH");
+    match (start, end) {
+        (YearMonthField::Month, _) => out.push_str(buffer.format(all)),
+        (_, YearMonthField::Year) => out.push_str(buffer.format(all / 12)),
+        _ => {
+            out.push_str(buffer.format(all / 12));
+            out.push('-');
+            out.push_str(buffer.format(all % 12));
+        }
+    }
+    out.push_str("' ");
+    out.push_str(start.name());
+    if end != start {
+        out.push_str(" TO ");
+        out.push_str(end.name());
+    }
+}
+
+/// An interval read from text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IntervalText {
+    /// The months of its years and months.
+    pub months: i32,
+    /// The microseconds of all smaller units.
+    pub micros: i64,
+    /// The type that its units name: `1 hour 30 minutes` is an INTERVAL HOUR TO MINUTE. `None` where years or months
+    /// stand beside smaller units: no type holds both.
+    pub data_type: Option<DataType>,
+}
+
+/// Reads the text of a value of that interval type, as Spark's cast from STRING does: `1 02:03:04.5` for DAY TO SECOND,
+/// `26:03` for HOUR TO MINUTE, `-5` for DAY, `1-2` for YEAR TO MONTH; plain or as the literal `INTERVAL '...' <fields>`
+/// with those very fields. All fields of the type must be there; all but the first have to keep within their range.
+/// The result counts microseconds or months.
+pub fn parse_interval_as(text: &str, t: &DataType) -> Option<i64> {
+    let text = super::trim(text);
+    let (sign, body) = match text.get(..8) {
+        Some(word) if word.eq_ignore_ascii_case("interval") => {
+            let (sign, rest) = signed(super::trim(&text[8..]));
+            let (inner, fields) = rest.strip_prefix('\'')?.split_once('\'')?;
+            let words: Vec<&str> = fields.split_whitespace().collect();
+            let named = match words[..] {
+                [first] => DataType::interval(first, None),
+                [first, to, last] if to.eq_ignore_ascii_case("to") => DataType::interval(first, Some(last)),
+                _ => None,
+            };
+            if named.as_ref() != Some(t) {
+                return None;
+            }
+            (sign, inner)
+        }
+        _ => (1, text),
+    };
+    let (inner_sign, body) = signed(body);
+    let value = match t {
+        DataType::DayTimeInterval(first, last) => day_time_fields(body, *first, *last)?,
+        DataType::YearMonthInterval(YearMonthField::Year, YearMonthField::Month) => {
+            let (years, months) = body.split_once('-')?;
+            let months = number(months).filter(|m| *m < 12)?;
+            number(years)?.checked_mul(12)?.checked_add(months)?
+        }
+        DataType::YearMonthInterval(only, _) => number(body)?.checked_mul(only.months().into())?,
+        _ => return None,
+    };
+    let value = value.checked_mul(sign * inner_sign)?;
+    match t {
+        DataType::YearMonthInterval(..) => i32::try_from(value).ok().map(i64::from),
+        _ => Some(value),
+    }
+}
+
+/// The sign before a text, as 1 or -1, and the text without it.
+fn signed(text: &str) -> (i64, &str) {
+    match text.as_bytes().first() {
+        Some(b'-') => (-1, &text[1..]),
+        Some(b'+') => (1, &text[1..]),
+        _ => (1, text),
+    }
+}
+
+fn number(digits: &str) -> Option<i64> {
+    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok()).flatten()
+}
+
+fn day_time_fields(body: &str, first: DayTimeField, last: DayTimeField) -> Option<i64> {
+    let mut rest = body;
+    let mut micros = 0i64;
+    for unit in DayTimeField::ALL.into_iter().filter(|u| (first..=last).contains(u)) {
+        let part = if unit == last {
+            std::mem::take(&mut rest)
+        } else {
+            let (part, after) = rest.split_once(if unit == DayTimeField::Day { ' ' } else { ':' })?;
+            rest = after;
+            part
+        };
+        let (whole, fraction) = match part.split_once('.') {
+            Some((whole, fraction)) if unit == DayTimeField::Second && !fraction.is_empty() => {
+                (whole, fraction_micros(fraction)?)
+            }
+            Some(_) => return None,
+            None => (part, 0),
+        };
+        let limit = match unit {
+            _ if unit == first => i64::MAX,
+            DayTimeField::Hour => 23,
+            _ => 59,
+        };
+        let value = number(whole).filter(|v| *v <= limit && (unit == first || whole.len() <= 2))?;
+        micros = micros.checked_add(value.checked_mul(unit.micros())?)?.checked_add(fraction)?;
+    }
+    Some(micros)
+}
+
+/// Months and microseconds of an interval's text; see [`read_interval`].
+pub fn parse_interval(s: &str) -> Option<(i32, i64)> {
+    read_interval(s).map(|i| (i.months, i.micros))
 }
 
 /// Reads an interval: `10 minutes`, `1 hour 30 minutes`, `-1.5 seconds`, with or without the word INTERVAL; the form
 /// `[d ]hh:mm:ss[.f]`; the form `y-m`. Months and microseconds.
-pub fn parse_interval(s: &str) -> Option<(i32, i64)> {
+pub fn read_interval(s: &str) -> Option<IntervalText> {
     let s = super::trim(s);
     let s = match s.get(..8) {
         Some(word) if word.eq_ignore_ascii_case("interval") => super::trim(&s[8..]),
@@ -113,70 +187,75 @@ pub fn parse_interval(s: &str) -> Option<(i32, i64)> {
     if let Some(literal) = s.strip_prefix('\'') {
         // INTERVAL '...' DAY TO SECOND: the fields follow from the text.
         let (inner, _) = literal.split_once('\'')?;
-        return parse_interval(inner).or_else(|| quoted(inner, &literal[inner.len() + 1..]));
+        return read_interval(inner).or_else(|| quoted(inner, &literal[inner.len() + 1..]));
     }
     if let Some(micros) = parse_clock(s) {
-        return Some((0, micros));
+        return Some(IntervalText { months: 0, micros, data_type: Some(DataType::DAY_TO_SECOND) });
     }
     if let Some(months) = parse_year_month(s) {
-        return Some((months, 0));
+        return Some(IntervalText { months, micros: 0, data_type: Some(DataType::YEAR_TO_MONTH) });
     }
-    let (mut months, mut micros, mut any) = (0i32, 0i64, false);
+    let mut read: Option<IntervalText> = None;
     let mut rest = s;
     while !rest.is_empty() {
-        let (negative, digits) = match rest.as_bytes()[0] {
-            b'-' => (true, rest[1..].trim_start()),
-            b'+' => (false, rest[1..].trim_start()),
-            _ => (false, rest),
-        };
+        let (sign, digits) = signed(rest);
+        let digits = digits.trim_start();
         let end = digits.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(digits.len());
         let (number, after) = digits.split_at(end);
         let after = after.trim_start();
         let unit_end = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
         let (unit, next) = after.split_at(unit_end);
-        add(number, unit, negative, &mut months, &mut micros)?;
-        any = true;
+        let part = one_unit(number, unit, sign)?;
+        read = Some(match read {
+            None => part,
+            Some(before) => IntervalText {
+                months: before.months.checked_add(part.months)?,
+                micros: before.micros.checked_add(part.micros)?,
+                data_type: before.data_type.zip(part.data_type).and_then(|(a, b)| a.wider_interval(&b)),
+            },
+        });
         rest = next.trim_start();
     }
-    any.then_some((months, micros))
+    read
 }
 
 /// A lone number with its unit behind the quotes: `'3' DAY`.
-fn quoted(number: &str, unit: &str) -> Option<(i32, i64)> {
+fn quoted(number: &str, unit: &str) -> Option<IntervalText> {
     let unit = unit.trim();
     if unit.contains(' ') {
         return None;
     }
-    parse_interval(&format!("{} {unit}", number.trim()))
+    read_interval(&format!("{} {unit}", number.trim()))
 }
 
-fn add(number: &str, unit: &str, negative: bool, months: &mut i32, micros: &mut i64) -> Option<()> {
+/// `5 minutes`: a number and its unit, in the singular or plural.
+fn one_unit(number: &str, unit: &str, sign: i64) -> Option<IntervalText> {
     let unit = unit.to_ascii_lowercase();
     let unit = unit.strip_suffix('s').unwrap_or(&unit);
-    let sign = if negative { -1 } else { 1 };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || !fraction.is_empty() && unit != "second" {
         return None;
     }
     let value: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let size = match unit {
+    let (size, field) = match unit {
         "year" | "month" => {
-            let m = value.checked_mul(if unit == "year" { 12 } else { 1 })? * sign;
-            *months = months.checked_add(i32::try_from(m).ok()?)?;
-            return Some(());
+            let field = if unit == "year" { YearMonthField::Year } else { YearMonthField::Month };
+            let months = value.checked_mul(field.months().into())? * sign;
+            let data_type = Some(DataType::YearMonthInterval(field, field));
+            return Some(IntervalText { months: i32::try_from(months).ok()?, micros: 0, data_type });
         }
-        "week" => 7 * MICROS_PER_DAY,
-        "day" => MICROS_PER_DAY,
-        "hour" => 3600 * MICROS_PER_SECOND,
-        "minute" => 60 * MICROS_PER_SECOND,
-        "second" => MICROS_PER_SECOND,
-        "millisecond" => 1000,
-        "microsecond" => 1,
+        "week" => (7 * MICROS_PER_DAY, DayTimeField::Day),
+        "day" => (MICROS_PER_DAY, DayTimeField::Day),
+        "hour" => (3600 * MICROS_PER_SECOND, DayTimeField::Hour),
+        "minute" => (60 * MICROS_PER_SECOND, DayTimeField::Minute),
+        "second" => (MICROS_PER_SECOND, DayTimeField::Second),
+        "millisecond" => (1000, DayTimeField::Second),
+        "microsecond" => (1, DayTimeField::Second),
         _ => return None,
     };
     let part = fraction_micros(fraction)?;
-    *micros = micros.checked_add(value.checked_mul(size)?.checked_add(part)?.checked_mul(sign)?)?;
-    Some(())
+    let micros = value.checked_mul(size)?.checked_add(part)?.checked_mul(sign)?;
+    Some(IntervalText { months: 0, micros, data_type: Some(DataType::DayTimeInterval(field, field)) })
 }
 
 /// Up to nine digits behind a point, cut off after the sixth.
@@ -247,6 +326,47 @@ mod tests {
         assert_eq!(parse_interval("10"), None);
     }
 
+    /// Each verified on Spark 4.3 as `try_cast(text AS type)`.
+    #[test]
+    fn a_cast_wants_the_fields_of_its_type() {
+        let read = |text: &str, first: &str, last: Option<&str>| {
+            parse_interval_as(text, &DataType::interval(first, last).expect("a type"))
+        };
+        let hour = 3600 * MICROS_PER_SECOND;
+        assert_eq!(read("3", "hour", None), Some(3 * hour));
+        assert_eq!(read("1 02", "day", Some("hour")), Some(26 * hour));
+        assert_eq!(read("26:03:04", "hour", Some("second")), Some(26 * hour + 184 * MICROS_PER_SECOND));
+        assert_eq!(read("interval '-3.5' second", "second", None), Some(-3_500_000));
+        assert_eq!(read("INTERVAL -'-5' DAY", "day", None), Some(5 * MICROS_PER_DAY));
+        assert_eq!(read(" +61 ", "minute", None), Some(61 * 60 * MICROS_PER_SECOND));
+        assert_eq!(read("1-2", "year", Some("month")), Some(14));
+        assert_eq!(read("5", "year", None), Some(60));
+        for (text, first, last) in [
+            ("10", "day", Some("second")),
+            ("10 minutes", "day", Some("second")),
+            ("1 02:03:04", "hour", Some("second")),
+            ("1-13", "year", Some("month")),
+            ("1", "year", Some("month")),
+            ("INTERVAL '5' HOUR", "day", None),
+            ("-INTERVAL '5' DAY", "day", None),
+            ("INTERVAL 5 DAY", "day", None),
+            ("- 5", "day", None),
+            ("2:61", "hour", Some("minute")),
+            ("1 25:00", "day", Some("minute")),
+        ] {
+            assert_eq!(read(text, first, last), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn units_name_the_type() {
+        let of = |text: &str| read_interval(text).and_then(|i| i.data_type).map(|t| t.to_string());
+        assert_eq!(of("1 hour 30 minutes").as_deref(), Some("INTERVAL HOUR TO MINUTE"));
+        assert_eq!(of("1 week 2 milliseconds").as_deref(), Some("INTERVAL DAY TO SECOND"));
+        assert_eq!(of("3 months").as_deref(), Some("INTERVAL MONTH"));
+        assert_eq!(of("1 month 3 days"), None);
+    }
+
     #[test]
     fn prints_fields() {
         let show = |micros, a, b| {
@@ -254,7 +374,7 @@ mod tests {
             write_day_time(micros, a, b, &mut out);
             out
         };
-        use IntervalUnit::{Day, Hour, Minute, Second};
+        use DayTimeField::{Day, Hour, Minute, Second};
         assert_eq!(show(41_399_500_000, Day, Second), "INTERVAL '0 11:29:59.5' DAY TO SECOND");
         assert_eq!(show(-2 * MICROS_PER_DAY, Day, Second), "INTERVAL '-2 00:00:00' DAY TO SECOND");
         assert_eq!(show(90 * 60 * MICROS_PER_SECOND, Minute, Minute), "INTERVAL '90' MINUTE");

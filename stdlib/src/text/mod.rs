@@ -9,7 +9,7 @@ mod types;
 
 pub use date_pattern::{DatePattern, ParsedTime};
 pub use format::{CellFormatter, write_date, write_timestamp};
-pub use interval::{IntervalUnit, parse_interval, write_day_time, write_year_month};
+pub use interval::{IntervalText, parse_interval, parse_interval_as, read_interval, write_day_time, write_year_month};
 pub use number::{
     BadDecimal, parse_boolean, parse_decimal, parse_double, parse_float, parse_integer, write_decimal, write_double,
     write_float,

@@ -200,18 +200,11 @@ impl<'a> Parser<'a> {
         self.eat('>').then_some(t)
     }
 
-    /// `DAY [TO SECOND]`, `YEAR [TO MONTH]`: the unit says the family.
+    /// `DAY [TO SECOND]`, `YEAR [TO MONTH]`.
     fn interval(&mut self) -> Option<DataType> {
-        let family = |unit: &str| match unit.to_ascii_lowercase().as_str() {
-            "day" | "hour" | "minute" | "second" => Some(DataType::DayTimeInterval),
-            "year" | "month" => Some(DataType::YearMonthInterval),
-            _ => None,
-        };
-        let first = family(self.word()?)?;
-        if self.keyword("to") && family(self.word()?)? != first {
-            return None;
-        }
-        Some(first)
+        let first = self.word()?.to_owned();
+        let last = if self.keyword("to") { Some(self.word()?) } else { None };
+        DataType::interval(&first, last)
     }
 }
 
@@ -226,7 +219,7 @@ mod tests {
         {
             assert_eq!(parse_data_type(text).map(|t| t.to_string()).as_deref(), Some(text));
         }
-        assert_eq!(parse_data_type("interval day to second"), Some(DataType::DayTimeInterval));
+        assert_eq!(parse_data_type("interval day to second"), Some(DataType::DAY_TO_SECOND));
         assert_eq!(parse_data_type("decimal(39,0)"), None);
         assert_eq!(parse_data_type("nosuchtype"), None);
         assert_eq!(parse_data_type("int int"), None);

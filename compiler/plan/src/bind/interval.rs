@@ -28,24 +28,15 @@ impl IntervalValue {
     pub fn delay_micros(self) -> Option<i64> {
         i64::from(self.months).checked_mul(DAYS_PER_MONTH * DAY)?.checked_add(self.micros)
     }
-
-    /// As a typed literal; None when it has both parts.
-    pub fn expr(self) -> Option<Expr> {
-        match (self.months, self.micros) {
-            (0, micros) => Some(Expr::literal(Literal::Int(micros), DataType::DayTimeInterval)),
-            (months, 0) => Some(Expr::literal(Literal::Int(i64::from(months)), DataType::YearMonthInterval)),
-            _ => None,
-        }
-    }
 }
 
 /// The value of a bound constant interval, or of a string such as `10 minutes`.
 pub(crate) fn interval_of(expr: &Expr) -> Option<IntervalValue> {
     match (&expr.kind, &expr.data_type) {
-        (ExprKind::Literal(Literal::Int(micros)), DataType::DayTimeInterval) => {
+        (ExprKind::Literal(Literal::Int(micros)), DataType::DayTimeInterval(..)) => {
             Some(IntervalValue { months: 0, micros: *micros })
         }
-        (ExprKind::Literal(Literal::Int(months)), DataType::YearMonthInterval) => {
+        (ExprKind::Literal(Literal::Int(months)), DataType::YearMonthInterval(..)) => {
             Some(IntervalValue { months: i32::try_from(*months).ok()?, micros: 0 })
         }
         (ExprKind::Literal(Literal::String(text)), DataType::String) => parse(text),
@@ -106,11 +97,14 @@ impl<'a> Binder<'a> {
             let Some(text) = string_of(&i.value) else {
                 return fail_help("PARSE_SYNTAX_ERROR", "an INTERVAL needs a unit", span, "Write INTERVAL 10 MINUTES.");
             };
-            let Some(value) = parse(text) else {
+            let Some(read) = ssql_stdlib::read_interval(text) else {
                 return cannot_parse(text, span);
             };
-            return match value.expr() {
-                Some(e) => Ok(e.at(super::origin_at(span))),
+            return match read.data_type {
+                Some(t) => {
+                    let value = if read.months != 0 { read.months.into() } else { read.micros };
+                    Ok(Expr::literal(Literal::Int(value), t).at(super::origin_at(span)))
+                }
                 None => fail_help(
                     "UNSUPPORTED_DATATYPE",
                     "an interval of months and days together has no type",
@@ -123,33 +117,41 @@ impl<'a> Binder<'a> {
             let Some(text) = string_of(&i.value) else {
                 return fail("PARSE_SYNTAX_ERROR", "an interval `x TO y` takes a string", span);
             };
-            return match compound(text, leading, last) {
-                Some(e) => Ok(e.at(super::origin_at(span))),
+            let Some(t) = DataType::interval(&leading.to_string(), Some(&last.to_string())) else {
+                return fail_help(
+                    "PARSE_SYNTAX_ERROR",
+                    format!("an interval has no fields from {leading} to {last}"),
+                    span,
+                    "Write DAY TO SECOND, HOUR TO MINUTE, YEAR TO MONTH and the like: the larger field first.",
+                );
+            };
+            return match ssql_stdlib::parse_interval_as(text, &t) {
+                Some(value) => Ok(Expr::literal(Literal::Int(value), t).at(super::origin_at(span))),
                 None => cannot_parse(text, span),
             };
         }
-        let Some((months, micros)) = unit(leading) else {
+        let Some(unit) = unit(leading) else {
             return unknown_unit(leading, span);
         };
+        let literal =
+            |value: i64| Expr::literal(Literal::Int(value), unit.data_type.clone()).at(super::origin_at(span));
         let text = match number_of(&i.value) {
             Some(text) => text,
             None => {
                 // A computed amount: a multiple of the unit.
                 let amount = self.bind_expr(&i.value, env)?;
-                let unit = IntervalValue { months, micros }.expr().expect("a unit is months or microseconds");
-                return self.call("*", vec![unit, amount], span);
+                return self.call("*", vec![literal(unit.size), amount], span);
             }
         };
-        let value = if months != 0 {
-            text.parse::<i32>()
-                .ok()
-                .and_then(|n| n.checked_mul(months))
-                .map(|months| IntervalValue { months, micros: 0 })
-        } else {
-            scaled(&text, micros).map(|micros| IntervalValue { months: 0, micros })
+        let value = match unit.data_type {
+            DataType::YearMonthInterval(..) => {
+                let months = text.parse::<i64>().ok().and_then(|n| n.checked_mul(unit.size));
+                months.filter(|m| i32::try_from(*m).is_ok())
+            }
+            _ => scaled(&text, unit.size),
         };
-        match value.and_then(IntervalValue::expr) {
-            Some(e) => Ok(e.at(super::origin_at(span))),
+        match value {
+            Some(value) => Ok(literal(value)),
             None if text.trim().parse::<f64>().is_ok() => {
                 fail("INTERVAL_ARITHMETIC_OVERFLOW.WITHOUT_SUGGESTION", "this interval is too long", span)
             }
@@ -188,33 +190,28 @@ fn number_of(e: &sql::Expr) -> Option<String> {
     }
 }
 
-/// Months or microseconds of a unit.
-fn unit(field: &DateTimeField) -> Option<(i32, i64)> {
-    use DateTimeField as F;
-    Some(match field {
-        F::Year | F::Years => (12, 0),
-        F::Month | F::Months => (1, 0),
-        F::Week(_) | F::Weeks => (0, 7 * DAY),
-        F::Day | F::Days => (0, DAY),
-        F::Hour | F::Hours => (0, HOUR),
-        F::Minute | F::Minutes => (0, MINUTE),
-        F::Second | F::Seconds => (0, SECOND),
-        F::Millisecond | F::Milliseconds => (0, 1000),
-        F::Microsecond | F::Microseconds => (0, 1),
-        F::Custom(name) => match name.value.to_ascii_lowercase().as_str() {
-            "year" | "years" => (12, 0),
-            "month" | "months" => (1, 0),
-            "week" | "weeks" => (0, 7 * DAY),
-            "day" | "days" => (0, DAY),
-            "hour" | "hours" => (0, HOUR),
-            "minute" | "minutes" => (0, MINUTE),
-            "second" | "seconds" => (0, SECOND),
-            "millisecond" | "milliseconds" => (0, 1000),
-            "microsecond" | "microseconds" => (0, 1),
-            _ => return None,
-        },
+/// A unit of time as an interval: its months or microseconds, and the type that it gives.
+struct Unit {
+    size: i64,
+    data_type: DataType,
+}
+
+fn unit(field: &DateTimeField) -> Option<Unit> {
+    let word = field.to_string().to_ascii_lowercase();
+    let word = word.strip_suffix('s').unwrap_or(&word);
+    let (field, size) = match word {
+        "week" => ("day", 7 * DAY),
+        "millisecond" => ("second", 1000),
+        "microsecond" => ("second", 1),
+        "year" => (word, 12),
+        "month" => (word, 1),
+        "day" => (word, DAY),
+        "hour" => (word, HOUR),
+        "minute" => (word, MINUTE),
+        "second" => (word, SECOND),
         _ => return None,
-    })
+    };
+    Some(Unit { size, data_type: DataType::interval(field, None)? })
 }
 
 /// `text * unit` exactly; a fraction may name what the microsecond can hold.
@@ -234,40 +231,6 @@ fn scaled(text: &str, unit: i64) -> Option<i64> {
         value += i128::from(unit) * fraction.parse::<i128>().ok()? / scale;
     }
     i64::try_from(if negative { -value } else { value }).ok()
-}
-
-/// `'1 02:03:04.5' DAY TO SECOND`, `'2-3' YEAR TO MONTH` and the forms between.
-fn compound(text: &str, leading: &DateTimeField, last: &DateTimeField) -> Option<Expr> {
-    let (negative, body) = match text.trim().strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.trim().trim_start_matches('+')),
-    };
-    let sign = if negative { -1 } else { 1 };
-    let (from, to) = (unit(leading)?, unit(last)?);
-    if from.0 != 0 {
-        let (years, months) = body.split_once('-')?;
-        let months: i64 = years.trim().parse::<i64>().ok()? * 12 + months.trim().parse::<i64>().ok()?;
-        return Some(Expr::literal(Literal::Int(sign * months), DataType::YearMonthInterval));
-    }
-    let mut parts: Vec<&str> = vec![];
-    let clock = match (from.1 == DAY, body.split_once([' ', 'T'])) {
-        (true, Some((days, clock))) => {
-            parts.push(days);
-            clock
-        }
-        (true, None) => return None,
-        (false, _) => body,
-    };
-    parts.extend(clock.split(':'));
-    let units: Vec<i64> = [DAY, HOUR, MINUTE, SECOND].into_iter().filter(|u| *u <= from.1 && *u >= to.1).collect();
-    if parts.len() != units.len() {
-        return None;
-    }
-    let mut micros = 0i64;
-    for (part, unit) in parts.iter().zip(units) {
-        micros = micros.checked_add(scaled(part, unit).filter(|v| *v >= 0)?)?;
-    }
-    Some(Expr::literal(Literal::Int(sign * micros), DataType::DayTimeInterval))
 }
 
 fn cannot_parse<T>(text: &str, span: Span) -> Fallible<T> {
@@ -298,14 +261,5 @@ mod tests {
         assert_eq!(scaled("1.5", SECOND), Some(1_500_000));
         assert_eq!(scaled("-0.000001", SECOND), Some(-1));
         assert_eq!(scaled("five", DAY), None);
-    }
-
-    #[test]
-    fn compound_forms_follow_their_units() {
-        let of = |text: &str, a, b| compound(text, &a, &b).map(|e| e.kind);
-        use DateTimeField as F;
-        assert_eq!(of("1 02:03:04.5", F::Day, F::Second), Some(ExprKind::Literal(Literal::Int(93_784_500_000))));
-        assert_eq!(of("-2-3", F::Year, F::Month), Some(ExprKind::Literal(Literal::Int(-27))));
-        assert_eq!(of("1:2:3", F::Hour, F::Minute), None);
     }
 }

@@ -127,7 +127,7 @@ pub(crate) fn is_null(e: Expr, negated: bool) -> Expr {
 /// `time + micros`, of a TIMESTAMP.
 pub(crate) fn plus_micros(time: Expr, micros: i64) -> Expr {
     let (data_type, nullable, origin) = (time.data_type.clone(), time.nullable, time.origin);
-    let interval = Expr::literal(Literal::Int(micros), DataType::DayTimeInterval);
+    let interval = Expr::literal(Literal::Int(micros), DataType::DAY_TO_SECOND);
     Expr::call("+", vec![time, interval], data_type, nullable).at(origin)
 }
 

@@ -31,8 +31,8 @@ pub(crate) fn data_type(t: &sql::DataType, span: Span) -> Fallible<DataType> {
         T::Timestamp(_, TimezoneInfo::WithoutTimeZone) | T::TimestampNtz(_) => DataType::TimestampNtz,
         T::Timestamp(..) => DataType::Timestamp,
         T::Interval { fields, .. } => match fields {
-            Some(fields) if is_year_month(fields) => DataType::YearMonthInterval,
-            _ => DataType::DayTimeInterval,
+            Some(fields) => interval(fields, span)?,
+            None => DataType::DAY_TO_SECOND,
         },
         T::Array(ArrayElemTypeDef::AngleBracket(e) | ArrayElemTypeDef::Parenthesis(e)) => {
             DataType::array(data_type(e, span)?)
@@ -96,9 +96,16 @@ fn decimal(info: &ExactNumberInfo, span: Span) -> Fallible<DataType> {
     }
 }
 
-fn is_year_month(fields: &sql::IntervalFields) -> bool {
-    let text = fields.to_string().to_ascii_uppercase();
-    text.starts_with("YEAR") || text.starts_with("MONTH")
+fn interval(fields: &sql::IntervalFields, span: Span) -> Fallible<DataType> {
+    let text = fields.to_string();
+    let named = match text.split_once(" TO ") {
+        Some((first, last)) => DataType::interval(first, Some(last)),
+        None => DataType::interval(&text, None),
+    };
+    match named {
+        Some(t) => Ok(t),
+        None => unknown(&format!("INTERVAL {text}"), span),
+    }
 }
 
 fn refused<T>(name: &str, span: Span) -> Fallible<T> {

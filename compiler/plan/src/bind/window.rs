@@ -242,7 +242,7 @@ impl<'a> Binder<'a> {
             let value = self.bind_interval(gap, "the gap")?;
             let mut end = time.clone();
             if value.months != 0 {
-                let months = Expr::literal(Literal::Int(i64::from(value.months)), DataType::YearMonthInterval);
+                let months = Expr::literal(Literal::Int(i64::from(value.months)), DataType::YEAR_TO_MONTH);
                 end = self.call("+", vec![end, months], span)?;
             }
             if value.micros != 0 || value.months == 0 {
@@ -252,7 +252,9 @@ impl<'a> Binder<'a> {
         }
         let gap = self.bind_expr(gap, env)?;
         match gap.data_type {
-            DataType::DayTimeInterval | DataType::YearMonthInterval => self.call("+", vec![time.clone(), gap], span),
+            DataType::DayTimeInterval(..) | DataType::YearMonthInterval(..) => {
+                self.call("+", vec![time.clone(), gap], span)
+            }
             // A text per row; what is no interval gives NULL, and the row is in no session.
             DataType::String => {
                 let time = time.clone();

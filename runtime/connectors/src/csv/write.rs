@@ -72,7 +72,10 @@ impl CsvWriter {
     /// Appends a line a row.
     pub fn write(&self, batch: &RecordBatch, out: &mut String) {
         let zone = &self.options.time_zone;
-        let cells: Vec<_> = batch.columns().iter().map(|c| CellFormatter::new(c.as_ref(), zone.clone())).collect();
+        let schema = batch.schema();
+        let cells: Vec<_> = (batch.columns().iter().zip(schema.fields()))
+            .map(|(c, f)| CellFormatter::for_field(c.as_ref(), f, zone.clone()))
+            .collect();
         let mut text = String::new();
         for row in 0..batch.num_rows() {
             for (i, column) in batch.columns().iter().enumerate() {

@@ -4,7 +4,7 @@
 //! column makes that column NULL and the record bad, and reading goes on ([`Reader::bad`]). Inside a STRUCT only the
 //! member becomes NULL; inside an ARRAY or MAP the whole array or map does.
 
-use ssql_stdlib::{parse_date, parse_decimal, parse_interval, parse_timestamp, parse_timestamp_without_zone};
+use ssql_stdlib::{parse_date, parse_decimal, parse_interval_as, parse_timestamp, parse_timestamp_without_zone};
 
 use super::number;
 use super::scan::{self, Dialect, Lexical, Text, Word, blanks, byte};
@@ -207,8 +207,10 @@ impl Reader<'_> {
                 None => parse_timestamp_without_zone(text),
             }
             .map(|v| c.push(v)),
-            Column::DayTime(c) => parse_interval(text).filter(|(months, _)| *months == 0).map(|(_, v)| c.push(v)),
-            Column::YearMonth(c) => parse_interval(text).filter(|(_, micros)| *micros == 0).map(|(v, _)| c.push(v)),
+            Column::DayTime(c, t) => parse_interval_as(text, t).map(|v| c.push(v)),
+            Column::YearMonth(c, t) => {
+                parse_interval_as(text, t).and_then(|v| i32::try_from(v).ok()).map(|v| c.push(v))
+            }
             Column::Binary(c) => base64(text).map(|decoded| {
                 self.heap.truncate(before);
                 self.heap.extend_from_slice(&decoded);

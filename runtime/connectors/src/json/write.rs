@@ -2,8 +2,8 @@
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{
-    DataType as ArrowType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, TimeUnit, TimestampMicrosecondType,
+    DataType as ArrowType, Date32Type, Decimal128Type, Field as ArrowField, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType,
 };
 use jiff::tz::TimeZone;
 use ssql_stdlib::CellFormatter;
@@ -28,8 +28,7 @@ impl JsonWriter {
     /// Appends a line a row.
     pub fn write(&self, batch: &RecordBatch, out: &mut String) {
         let schema = batch.schema();
-        let members =
-            Members::new(schema.fields().iter().map(|f| f.name().as_str()).zip(batch.columns()), &self.time_zone);
+        let members = Members::new(schema.fields().iter().map(AsRef::as_ref).zip(batch.columns()), &self.time_zone);
         for row in 0..batch.num_rows() {
             members.write(row, self.ignore_nulls, out);
             out.push('\n');
@@ -61,13 +60,13 @@ enum Kind<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn new(columns: impl Iterator<Item = (&'a str, &'a ArrayRef)>, zone: &'a TimeZone) -> Members<'a> {
+    fn new<'f>(columns: impl Iterator<Item = (&'f ArrowField, &'a ArrayRef)>, zone: &'a TimeZone) -> Members<'a> {
         let members = columns
-            .map(|(name, array)| {
+            .map(|(field, array)| {
                 let mut key = String::new();
-                write_string(name, &mut key);
+                write_string(field.name(), &mut key);
                 key.push(':');
-                (key, Value::new(array, zone))
+                (key, Value::new(array, field, zone))
             })
             .collect();
         Members { members }
@@ -93,20 +92,20 @@ impl<'a> Members<'a> {
 }
 
 impl<'a> Value<'a> {
-    fn new(array: &'a ArrayRef, zone: &'a TimeZone) -> Value<'a> {
+    fn new(array: &'a ArrayRef, field: &ArrowField, zone: &'a TimeZone) -> Value<'a> {
         let kind = match array.data_type() {
-            ArrowType::List(_) => Kind::List(Box::new(Value::new(array.as_list::<i32>().values(), zone))),
+            ArrowType::List(f) => Kind::List(Box::new(Value::new(array.as_list::<i32>().values(), f, zone))),
             ArrowType::Map(..) => {
                 let map = array.as_map();
-                let keys = CellFormatter::new(map.keys().as_ref(), zone.clone());
-                Kind::Map(keys, Box::new(Value::new(map.values(), zone)))
+                let (key, value) = map.entries_fields();
+                let keys = CellFormatter::for_field(map.keys().as_ref(), key, zone.clone());
+                Kind::Map(keys, Box::new(Value::new(map.values(), value, zone)))
             }
             ArrowType::Struct(fields) => {
-                let names = fields.iter().map(|f| f.name().as_str());
-                Kind::Struct(Members::new(names.zip(array.as_struct().columns()), zone))
+                Kind::Struct(Members::new(fields.iter().map(AsRef::as_ref).zip(array.as_struct().columns()), zone))
             }
             ArrowType::Duration(_) | ArrowType::Interval(_) => {
-                Kind::Quoted(CellFormatter::new(array.as_ref(), zone.clone()))
+                Kind::Quoted(CellFormatter::for_field(array.as_ref(), field, zone.clone()))
             }
             _ => Kind::Plain,
         };

@@ -10,7 +10,7 @@ use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType as ArrowType, SchemaRef};
 use ssql_engine::connector::{ConnectorError, Domain, Split, SplitStats};
 use ssql_ir::{Field, Schema};
-use ssql_stdlib::{ir_type, normalize};
+use ssql_stdlib::{ir_field_type, normalize};
 
 use crate::columns::MAX_BATCH_ROWS;
 use crate::decode::{batch, batch_schema};
@@ -180,7 +180,7 @@ pub(crate) fn file_schema(path: &Path) -> Result<Schema, ConnectorError> {
     let file = File::open(path).map_err(|e| read_error(path, e))?;
     let metadata = load_metadata(&file).map_err(|e| corrupt(path, &e))?;
     let fields = metadata.schema().fields().iter().map(|f| {
-        let data_type = ir_type(f.data_type()).ok_or_else(|| {
+        let data_type = ir_field_type(f).ok_or_else(|| {
             let message = format!("`{}`: column `{}` has type {}", path.display(), f.name(), f.data_type());
             ConnectorError::new("UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE", Domain::User, message)
         })?;

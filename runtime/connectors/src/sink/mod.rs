@@ -80,8 +80,8 @@ impl FileSink {
             .iter()
             .map(|i| {
                 let column = rows.column(*i).as_ref();
-                let name = escape(schema.field(*i).name());
-                (name, column, CellFormatter::new(column, self.time_zone.clone()))
+                let field = schema.field(*i);
+                (escape(field.name()), column, CellFormatter::for_field(column, field, self.time_zone.clone()))
             })
             .collect();
         let mut groups: Vec<(String, Vec<u32>)> = Vec::new();

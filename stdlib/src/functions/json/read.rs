@@ -22,7 +22,7 @@ use crate::call::{Call, EvalResult};
 use crate::error::EvalError;
 use crate::functions::encode::read_base64;
 use crate::functions::lists::map_array;
-use crate::text::{parse_date, parse_decimal, parse_interval, parse_timestamp, parse_timestamp_without_zone};
+use crate::text::{parse_date, parse_decimal, parse_interval_as, parse_timestamp, parse_timestamp_without_zone};
 
 /// A column that is being built from values of JSON.
 enum Sink {
@@ -40,8 +40,9 @@ enum Sink {
     Date(PrimitiveBuilder<Date32Type>),
     /// With the zone of instants, without for wall-clock times.
     Timestamp(PrimitiveBuilder<TimestampMicrosecondType>, bool),
-    DayTime(PrimitiveBuilder<DurationMicrosecondType>),
-    YearMonth(PrimitiveBuilder<IntervalYearMonthType>),
+    /// With its type: the text of a value has the fields of it.
+    DayTime(PrimitiveBuilder<DurationMicrosecondType>, T),
+    YearMonth(PrimitiveBuilder<IntervalYearMonthType>, T),
     Array {
         element: Field,
         child: Box<Sink>,
@@ -91,8 +92,8 @@ impl Sink {
             T::Date => Sink::Date(PrimitiveBuilder::new()),
             T::Timestamp => Sink::Timestamp(PrimitiveBuilder::new().with_data_type(arrow_type(t)), true),
             T::TimestampNtz => Sink::Timestamp(PrimitiveBuilder::new(), false),
-            T::DayTimeInterval => Sink::DayTime(PrimitiveBuilder::new()),
-            T::YearMonthInterval => Sink::YearMonth(PrimitiveBuilder::new()),
+            T::DayTimeInterval(..) => Sink::DayTime(PrimitiveBuilder::new(), t.clone()),
+            T::YearMonthInterval(..) => Sink::YearMonth(PrimitiveBuilder::new(), t.clone()),
             T::Array(e) => Sink::Array {
                 element: (**e).clone(),
                 child: Box::new(Sink::new(&e.data_type)?),
@@ -131,8 +132,8 @@ impl Sink {
             Sink::Binary(b) => b.append_null(),
             Sink::Date(b) => b.append_null(),
             Sink::Timestamp(b, _) => b.append_null(),
-            Sink::DayTime(b) => b.append_null(),
-            Sink::YearMonth(b) => b.append_null(),
+            Sink::DayTime(b, _) => b.append_null(),
+            Sink::YearMonth(b, _) => b.append_null(),
             Sink::Array { len, offsets, nulls, .. } | Sink::Map { len, offsets, nulls, .. } => {
                 offsets.push(*len);
                 nulls.append_null();
@@ -220,13 +221,13 @@ impl Sink {
                 };
                 put(b, value, record);
             }
-            Sink::DayTime(b) => {
-                let value = if is_text { parse_interval(&resolved(record, i)) } else { None };
-                put(b, value.filter(|(months, _)| *months == 0).map(|(_, micros)| micros), record);
+            Sink::DayTime(b, t) => {
+                let value = if is_text { parse_interval_as(&resolved(record, i), t) } else { None };
+                put(b, value, record);
             }
-            Sink::YearMonth(b) => {
-                let value = if is_text { parse_interval(&resolved(record, i)) } else { None };
-                put(b, value.filter(|(_, micros)| *micros == 0).map(|(months, _)| months), record);
+            Sink::YearMonth(b, t) => {
+                let value = if is_text { parse_interval_as(&resolved(record, i), t) } else { None };
+                put(b, value.and_then(|months| i32::try_from(months).ok()), record);
             }
             Sink::Array { child, len, offsets, nulls, .. } if kind == Kind::Array => {
                 let mut fits = true;
@@ -284,8 +285,8 @@ impl Sink {
             Sink::Binary(mut b) => Arc::new(b.finish()),
             Sink::Date(mut b) => Arc::new(b.finish()),
             Sink::Timestamp(mut b, _) => Arc::new(b.finish()),
-            Sink::DayTime(mut b) => Arc::new(b.finish()),
-            Sink::YearMonth(mut b) => Arc::new(b.finish()),
+            Sink::DayTime(mut b, _) => Arc::new(b.finish()),
+            Sink::YearMonth(mut b, _) => Arc::new(b.finish()),
             Sink::Array { element, child, offsets, mut nulls, .. } => {
                 let offsets = OffsetBuffer::new(offsets.into());
                 Arc::new(ListArray::try_new(Arc::new(arrow_field(&element)), offsets, child.finish()?, nulls.finish())?)

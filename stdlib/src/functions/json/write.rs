@@ -2,7 +2,7 @@
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes as dt;
-use arrow::datatypes::{DataType as ArrowType, TimeUnit};
+use arrow::datatypes::{DataType as ArrowType, Field as ArrowField, TimeUnit};
 use jiff::tz::TimeZone;
 
 use super::options::Options;
@@ -26,17 +26,20 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(array: &'a dyn Array, options: &'a Options, zone: &'a TimeZone) -> Writer<'a> {
-        let child = |a: &'a dyn Array| Writer::new(a, options, zone);
+    fn new(cells: CellFormatter<'a>, options: &'a Options, zone: &'a TimeZone) -> Writer<'a> {
+        let array = cells.array();
+        let child =
+            |a: &'a dyn Array, f: &ArrowField| Writer::new(CellFormatter::for_field(a, f, zone.clone()), options, zone);
         let (mut children, mut names) = (vec![], vec![]);
         match array.data_type() {
-            ArrowType::List(_) => children.push(child(array.as_list::<i32>().values())),
+            ArrowType::List(f) => children.push(child(array.as_list::<i32>().values(), f)),
             ArrowType::Map(..) => {
-                children.push(child(array.as_map().keys()));
-                children.push(child(array.as_map().values()));
+                let (key, value) = array.as_map().entries_fields();
+                children.push(child(array.as_map().keys(), key));
+                children.push(child(array.as_map().values(), value));
             }
             ArrowType::Struct(fields) => {
-                children.extend(array.as_struct().columns().iter().map(|c| child(c)));
+                children.extend(array.as_struct().columns().iter().zip(fields).map(|(c, f)| child(c, f)));
                 names.extend(fields.iter().map(|f| {
                     let mut name = String::new();
                     write_quoted(f.name(), &mut name);
@@ -46,7 +49,6 @@ impl<'a> Writer<'a> {
             }
             _ => {}
         }
-        let cells = CellFormatter::new(array, zone.clone());
         let keep_nulls = !options.flag("ignorenullfields", true);
         Writer { array, children, names, options, zone, keep_nulls, cells }
     }
@@ -191,7 +193,7 @@ pub(super) fn to_json(c: &Call<'_>) -> EvalResult {
     let options = Options::for_printing(c, 1)?;
     let zone = options.zone(c)?;
     let array = c.raw(0);
-    let writer = Writer::new(array.as_ref(), &options, &zone);
+    let writer = Writer::new(CellFormatter::for_type(array.as_ref(), c.types[0], zone.clone()), &options, &zone);
     c.strings(|row, out| {
         let row = if c.is_constant(0) { 0 } else { row };
         if writer.is_null(row) {
