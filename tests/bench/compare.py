@@ -3,11 +3,14 @@
 
     python3 -m venv v && v/bin/pip install numpy pyarrow duckdb
     v/bin/python tests/bench/gen.py sensors --out data/sensors_10k
+    v/bin/python tests/bench/gen.py sensors --dup 0.2 --out data/sensors_dup      # for w4
     cargo build --release -p ssql
-    v/bin/python tests/bench/compare.py --data data/sensors_10k --ssql target/release/ssql w1 w3
+    v/bin/python tests/bench/compare.py --data data/sensors_10k --ssql target/release/ssql w1 w2 w3 filter
+    v/bin/python tests/bench/compare.py --data data/sensors_dup --ssql target/release/ssql w4
 
-The two run in turn, so that a drift of the machine's speed meets both; medians of the runs are compared.
-w1 is stopped by its watermark: ssql emits the windows that are closed, DuckDB all; both counts are checked.
+The engines run in turn, so that a drift of the machine's speed meets all; medians of the runs are compared.
+`--interpreter` adds ssql with `--jit off`. w1 and w2 are stopped by their watermark: ssql emits the windows that are
+closed, DuckDB all; both answers are checked.
 """
 import argparse
 import os
@@ -16,27 +19,39 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DUCK = {
-    "w1": """COPY (SELECT s AS window_start, s + INTERVAL 5 MINUTES AS window_end, device_id, avg_temp, avg_temp > 35.0 AS is_alert
-             FROM (SELECT time_bucket(INTERVAL 5 MINUTES, event_time) AS s, device_id, avg(temperature) AS avg_temp
-             FROM {src} GROUP BY ALL)) TO '{out}' (FORMAT parquet)""",
-    "w3": """COPY (SELECT event_time, device_id, temperature * 1.8 + 32.0 AS temp_f FROM {src} WHERE temperature > 30.0)
-             TO '{out}' (FORMAT json)""",
-}
-SRC = ("read_json('{data}/json/*.json', format='newline_delimited', "
-       "columns={{event_time: 'TIMESTAMP', device_id: 'VARCHAR', temperature: 'DOUBLE'}})")
-CHECK = {
-    "w1": "SELECT count(*), round(sum(round(avg_temp, 3)), 1), count(*) FILTER (is_alert) FROM read_parquet('{files}')",
-    "w3": "SELECT count(*), round(sum(temp_f), 1) FROM read_json('{files}')",
-}
-# Answers of the generator's default data (10 million readings): ssql closes by the watermark, DuckDB takes all windows.
-EXPECTED = {
-    ("w1", "ssql"): (1169694, 31587306.3, 272549),
-    ("w1", "duckdb"): (1199686, 32397145.2, 279532),
-    ("w3", "ssql"): (3960262, 386521439.9),
-    ("w3", "duckdb"): (3960262, 386521439.9),
+JSON = ("read_json('{data}/json/*.json', format='newline_delimited', "
+        "columns={{event_time: 'TIMESTAMP', device_id: 'VARCHAR', temperature: 'DOUBLE'}})")
+PARQUET = "read_parquet('{data}/parquet/*.parquet')"
+WINDOWS = """SELECT s AS window_start, s + INTERVAL 5 MINUTES AS window_end, device_id, avg_temp, avg_temp > 35.0 AS is_alert
+    FROM (SELECT time_bucket(INTERVAL 5 MINUTES, event_time) AS s, device_id, avg(temperature) AS avg_temp FROM {src} GROUP BY ALL)"""
+WINDOWS_ANSWER = "SELECT count(*), round(sum(round(avg_temp, 3)), 1), count(*) FILTER (is_alert) FROM {files}"
+
+
+@dataclass
+class Workload:
+    """DuckDB's query over `src`, what is read and written, and what the answer is for the generator's default data."""
+    duck: str
+    reads: str
+    writes: str
+    answer: str
+    ssql: tuple
+    duckdb: tuple
+
+
+WORKLOADS = {
+    "w1": Workload(WINDOWS, "json", "parquet", WINDOWS_ANSWER, (1169694, 31587306.3, 272549), (1199686, 32397145.2, 279532)),
+    "w2": Workload(WINDOWS, "parquet", "parquet", WINDOWS_ANSWER, (1169694, 31587306.3, 272549), (1199686, 32397145.2, 279532)),
+    "w3": Workload("SELECT event_time, device_id, temperature * 1.8 + 32.0 AS temp_f FROM {src} WHERE temperature > 30.0", "json", "json",
+                   "SELECT count(*), round(sum(temp_f), 1) FROM {files}", (3960262, 386521439.9), (3960262, 386521439.9)),
+    "w4": Workload("SELECT DISTINCT ON (device_id, event_time) device_id, event_time, temperature FROM {src}", "json", "parquet",
+                   "SELECT count(*), round(sum(temperature), 1) FROM {files}", (8354929, 225553286.0), (8354929, 225553286.0)),
+    "filter": Workload("""SELECT event_time, device_id, temperature * 1.8 + 32.0 AS temp_f, round(temperature) AS whole, hour(event_time) AS h FROM {src}
+                          WHERE (temperature > 24.0 AND temperature < 25.5 OR temperature >= 38.0) AND temperature <> 24.5
+                            AND device_id <> 'device-00017' AND (temperature * 4.0) % 3.0 < 2.0""", "parquet", "parquet",
+                       "SELECT count(*), round(sum(temp_f), 1), sum(whole), sum(h) FROM {files}", None, None),
 }
 
 
@@ -51,39 +66,51 @@ def run(command):
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def command_of(engine, name, w, a, tmp):
+    """What is started, and where its answer will be."""
+    if engine == "duckdb":
+        src = (JSON if w.reads == "json" else PARQUET).format(data=os.path.abspath(a.data))
+        sql = f"COPY ({w.duck.format(src=src)}) TO '{tmp}/out.{w.writes}' (FORMAT {w.writes})"
+        program = f"import duckdb; c = duckdb.connect(); c.execute('SET threads=2'); c.execute(\"SET TimeZone='UTC'\"); c.execute('''{sql}''')"
+        return [sys.executable, "-c", program], f"{tmp}/out.{w.writes}"
+    jit = "off" if engine == "interpreter" else "on"
+    command = [a.ssql, "run", "--quiet", "--jit", jit, os.path.join(HERE, name + ".ssql"),
+               "--param", f"data={os.path.abspath(a.data)}/{w.reads}", "--param", f"out={tmp}/out",
+               "--param", f"checkpoint={tmp}/checkpoint"]
+    return command, f"{tmp}/out/*.{w.writes}"
+
+
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("workloads", nargs="+", choices=sorted(DUCK))
+    p.add_argument("workloads", nargs="+", choices=sorted(WORKLOADS))
     p.add_argument("--data", required=True)
     p.add_argument("--ssql", required=True)
     p.add_argument("--runs", type=int, default=3)
-    p.add_argument("--jit", default="on")
+    p.add_argument("--interpreter", action="store_true")
     a = p.parse_args()
     import duckdb
-    for w in a.workloads:
-        figures = {"ssql": [], "duckdb": []}
+    for name in a.workloads:
+        w = WORKLOADS[name]
+        figures = {"ssql": [], "duckdb": []} | ({"interpreter": []} if a.interpreter else {})
+        answers = {}
         for _ in range(a.runs):
             for engine in figures:
                 with tempfile.TemporaryDirectory() as tmp:
-                    if engine == "ssql":
-                        command = [a.ssql, "run", "--quiet", "--jit", a.jit, os.path.join(HERE, w + ".ssql"),
-                                   "--param", f"data={os.path.abspath(a.data)}/json", "--param", f"out={tmp}/out",
-                                   "--param", f"checkpoint={tmp}/checkpoint"]
-                        files = f"{tmp}/out/*.{'parquet' if w == 'w1' else 'json'}"
-                    else:
-                        files = f"{tmp}/out.{'parquet' if w == 'w1' else 'json'}"
-                        sql = DUCK[w].format(src=SRC.format(data=os.path.abspath(a.data)), out=files)
-                        program = f"import duckdb; c = duckdb.connect(); c.execute('SET threads=2'); c.execute('''{sql}''')"
-                        command = [sys.executable, "-c", program]
+                    command, files = command_of(engine, name, w, a, tmp)
                     figures[engine].append(run(command))
-                    answer = duckdb.connect().execute(CHECK[w].format(files=files)).fetchall()[0]
-                    if answer != EXPECTED[w, engine]:
-                        print(f"{w} {engine}: the answer is {answer}, expected {EXPECTED[w, engine]}")
+                    reader = f"read_{w.writes}('{files}')"
+                    answers[engine] = duckdb.connect().execute(w.answer.format(files=reader)).fetchall()[0]
+                    expected = w.duckdb if engine == "duckdb" else w.ssql
+                    if expected and answers[engine] != expected:
+                        print(f"{name} {engine}: the answer is {answers[engine]}, expected {expected}")
+        if not w.ssql and len(set(answers.values())) > 1:
+            print(f"{name}: the answers differ: {answers}")
         medians = {e: [statistics.median(f[i] for f in fs) for i in range(3)] for e, fs in figures.items()}
         for engine, (wall, cpu, mb) in medians.items():
-            print(f"{w} {engine:7} wall {wall:6.2f} s  cpu {cpu:6.2f} s  peak {mb:6.0f} MB")
-        s, d = medians["ssql"], medians["duckdb"]
-        print(f"{w} duckdb/ssql: wall {d[0] / s[0]:.2f}x  cpu {d[1] / s[1]:.2f}x  memory {d[2] / s[2]:.2f}x")
+            print(f"{name} {engine:11} wall {wall:6.2f} s  cpu {cpu:6.2f} s  peak {mb:6.0f} MB")
+        s = medians.pop("ssql")
+        for engine, m in medians.items():
+            print(f"{name} {engine}/ssql: wall {m[0] / s[0]:.2f}x  cpu {m[1] / s[1]:.2f}x  memory {m[2] / s[2]:.2f}x")
 
 
 if __name__ == "__main__":

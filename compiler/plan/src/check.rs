@@ -5,7 +5,7 @@ use ssql_grammar::{Diagnostic, Span};
 use ssql_ir::{EmitMode, ExprKind, JoinKind};
 
 use crate::logical::{AggExpr, ColumnId, Columns, DedupKind, Node, Plan, Query};
-use crate::stream_join::{event_columns, expiries, has_watermark, must_expire, parts};
+use crate::stream_join::{event_columns, has_watermark, is_taken, parts};
 
 /// What a rule sees.
 pub struct Context<'q> {
@@ -156,9 +156,7 @@ pub const RULES: &[Rule] = &[
             c.stream_joins(|kind, p| {
                 let Node::Join { on, .. } = &p.node else { return false };
                 let parts = parts(on.as_ref(), &p.inputs[0], &p.inputs[1]);
-                let (left, right) = expiries(&parts, &p.inputs[0], &p.inputs[1], &c.query.columns);
-                let (need_left, need_right) = must_expire(kind);
-                (need_left && left.is_none()) || (need_right && right.is_none())
+                !is_taken(kind, &parts, &p.inputs[0], &p.inputs[1], &c.query.columns)
             })
         },
     },

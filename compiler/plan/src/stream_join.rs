@@ -92,15 +92,36 @@ pub(crate) fn expiries(
             return (of(&key.left), of(&key.right));
         }
     }
-    let times = |plan: &Plan| -> Vec<ColumnId> {
-        plan.outputs().into_iter().filter(|id| columns.get(*id).event_time.is_some_and(|t| t.add_micros == 0)).collect()
-    };
-    let (l, r) = (times(left), times(right));
+    let (l, r) = (event_times(left, columns), event_times(right, columns));
     let residual = parts.residual.clone().map(conjuncts).unwrap_or_default();
     (range_expiry(&residual, &l, &r, columns), range_expiry(&residual, &r, &l, columns))
 }
 
-/// The expiry of rows with an event time among `own`, from range predicates against event times of `other`.
+fn event_times(plan: &Plan, columns: &Columns) -> Vec<ColumnId> {
+    plan.outputs().into_iter().filter(|id| columns.get(*id).event_time.is_some_and(|t| t.add_micros == 0)).collect()
+}
+
+/// Whether a join of two streams that owes unmatched rows is taken: an event time among its keys, or a range that ties
+/// a side to an event time of the other. This is Spark's rule, and it asks for less than the rows' expiry does: a FULL
+/// join needs one of its sides, and a side needs no watermark of its own, though without one its unmatched rows never
+/// come out. The state is then unbounded, which the compiler says.
+pub(crate) fn is_taken(kind: JoinKind, parts: &JoinParts, left: &Plan, right: &Plan, columns: &Columns) -> bool {
+    if parts.keys.iter().any(|k| time_of(&k.left, columns).or_else(|| time_of(&k.right, columns)).is_some()) {
+        return true;
+    }
+    let residual = parts.residual.clone().map(conjuncts).unwrap_or_default();
+    let tied = |own: &Plan, other: &Plan| {
+        range_expiry(&residual, &own.outputs(), &event_times(other, columns), columns).is_some()
+    };
+    match kind {
+        JoinKind::Left | JoinKind::LeftSemi => tied(left, right),
+        JoinKind::Right => tied(right, left),
+        JoinKind::Full => tied(left, right) || tied(right, left),
+        _ => true,
+    }
+}
+
+/// The expiry of rows by a time among `own`, from range predicates against event times of `other`.
 fn range_expiry(residual: &[Expr], own: &[ColumnId], other: &[ColumnId], columns: &Columns) -> Option<Expiry> {
     const MILLISECOND: i64 = 1000;
     let mut best: Option<Expiry> = None;
@@ -191,14 +212,4 @@ pub(crate) fn has_watermark(plan: &Plan) -> bool {
     let mut hit = false;
     plan.walk(&mut |p| hit |= matches!(p.node, crate::logical::Node::Watermark { .. }));
     hit
-}
-
-/// Which sides must expire for the join to show what it owes: unmatched rows, or each left row once.
-pub(crate) fn must_expire(kind: JoinKind) -> (bool, bool) {
-    match kind {
-        JoinKind::Left | JoinKind::LeftSemi => (true, false),
-        JoinKind::Right => (false, true),
-        JoinKind::Full => (true, true),
-        _ => (false, false),
-    }
 }
