@@ -15,6 +15,7 @@
 //! ```
 
 pub mod compile;
+pub mod conditions;
 pub mod prompt;
 pub mod render;
 pub mod session;
@@ -32,21 +33,34 @@ use session::{Failure, Outcome, Session, SessionConfig, StartError};
 pub fn check(file: &SourceFile, config: SessionConfig) -> Result<Vec<Diagnostic>, StartError> {
     let mut session = Session::new(SessionConfig { dry: true, ..config })?;
     let (script, mut diagnostics) = parse_script(file);
+    let mut broken = script.broken.clone();
     for statement in &script.statements {
-        match session.plan(statement) {
+        let found = match session.plan(statement) {
             Ok(planned) => {
                 if let Planned::Query(query) = &planned {
                     diagnostics.extend(query.warnings.iter().cloned());
                 }
-                if let Err(failure) = session.execute(file, statement, planned) {
-                    diagnostics.extend(failure.diagnostics);
-                }
+                session.execute(file, statement, planned).err().map_or(vec![], |failure| failure.diagnostics)
             }
-            Err(found) => diagnostics.extend(found),
+            Err(found) => found,
+        };
+        if found.iter().any(Diagnostic::is_error) {
+            broken.extend(session::created(&statement.kind).map(|name| name.dotted()));
         }
+        let told = found.into_iter().filter(|d| !follows_from(d, &broken, file));
+        diagnostics.extend(told.map(|d| session.with_first_definition(file, d)));
     }
     diagnostics.sort_by_key(|d| d.span().start);
     Ok(diagnostics)
+}
+
+/// Whether a name is only missing because the statement that creates it has a mistake.
+fn follows_from(d: &Diagnostic, broken: &[String], file: &SourceFile) -> bool {
+    matches!(&*d.condition, "TABLE_OR_VIEW_NOT_FOUND" | "UNRESOLVED_ROUTINE")
+        && broken.iter().any(|name| {
+            let place = file.slice(d.span()).trim_matches(['`', '"']);
+            place.eq_ignore_ascii_case(name) || place.split('(').next().is_some_and(|f| f.eq_ignore_ascii_case(name))
+        })
 }
 
 /// The script's last statement in one of its forms, after those before it have been registered (not run).

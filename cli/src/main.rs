@@ -39,7 +39,8 @@ enum Command {
     Run(Script),
     /// Check a script without running anything: all its mistakes at once.
     Check(Script),
-    /// Print what the compiler makes of the script's last statement.
+    /// Explain an error condition (`ssql explain DIVIDE_BY_ZERO`), or print what the compiler makes of a script's last
+    /// statement.
     Explain {
         #[command(flatten)]
         script: Script,
@@ -156,12 +157,20 @@ struct Report {
 
 impl Report {
     fn diagnostics(&self, file: &SourceFile, diagnostics: &[Diagnostic]) {
-        let style = if std::io::stderr().is_terminal() { Style::Colour } else { Style::Plain };
+        // NO_COLOR: https://no-color.org
+        let plain = !std::io::stderr().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let style = if plain { Style::Plain } else { Style::Colour };
         for d in diagnostics {
             match self.format {
                 ErrorFormat::Text => eprintln!("{}", d.render(file, style).trim_end()),
                 ErrorFormat::Json => eprintln!("{}", d.to_json(file)),
             }
+        }
+        if self.format == ErrorFormat::Text
+            && std::io::stderr().is_terminal()
+            && let Some(d) = diagnostics.iter().find(|d| d.is_error())
+        {
+            eprintln!("More about it: ssql explain {}", d.condition);
         }
     }
 
@@ -237,6 +246,10 @@ fn check(script: &Script, report: &Report) -> Result<bool, String> {
 }
 
 fn explain(script: &Script, stage: &str, report: &Report) -> Result<bool, String> {
+    if let Some(condition) = condition_name(&script.file) {
+        out(&ssql::conditions::explain(condition)?);
+        return Ok(true);
+    }
     let file = script.source()?;
     match ssql::explain(stage, &file, script.config()) {
         Ok(text) => {
@@ -248,6 +261,15 @@ fn explain(script: &Script, stage: &str, report: &Report) -> Result<bool, String
             Ok(false)
         }
     }
+}
+
+/// The argument of `explain` as the name of a condition: a word without a path or an extension, and no file.
+fn condition_name(argument: &std::path::Path) -> Option<&str> {
+    let text = argument.to_str()?;
+    let word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let named = text.contains('_') || text.chars().all(|c| c.is_ascii_uppercase());
+    let script = text.ends_with(".ssql") || text.ends_with(".sql");
+    (named && !script && text.split('.').all(word) && !argument.exists()).then_some(text)
 }
 
 fn fmt(files: &[PathBuf], write: bool, check: bool, report: &Report) -> Result<bool, String> {

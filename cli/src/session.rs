@@ -4,6 +4,7 @@ mod describe;
 mod query;
 mod relations;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,8 +15,9 @@ use ssql_engine::connector::Registry;
 use ssql_engine::query::RuntimeConfig;
 use ssql_engine::watermark::Policy;
 use ssql_engine::{Clock, EngineError, JitMode, Kernels, QueryHandle, SystemClock, VirtualClock};
-use ssql_grammar::ast::{ExplainStage, ObjectKind, Statement};
+use ssql_grammar::ast::{ExplainStage, ObjectKind, ObjectName, Statement, StatementKind};
 use ssql_grammar::{Diagnostic, SourceFile, Span, Style, parse_script};
+use ssql_plan::statement::SinkTarget;
 use ssql_plan::{Catalog, Planned, plan_statement};
 use ssql_stdlib::EvalContext;
 
@@ -115,6 +117,8 @@ pub struct Session {
     hub: MemoryHub,
     registry: Arc<Registry>,
     queries: Queries,
+    /// Where each thing was created, by lower-case name.
+    created: HashMap<String, (SourceFile, Span)>,
     clock: Arc<dyn Clock>,
     virtual_clock: Option<Arc<VirtualClock>>,
     pool: Arc<rayon::ThreadPool>,
@@ -145,6 +149,7 @@ impl Session {
             hub,
             registry: Arc::new(registry),
             queries: Queries::default(),
+            created: HashMap::new(),
             clock,
             virtual_clock,
             pool,
@@ -181,7 +186,10 @@ impl Session {
             return Err(Failure { file: file.clone(), diagnostics });
         }
         for statement in &script.statements {
-            let planned = self.plan(statement).map_err(|diagnostics| Failure { file: file.clone(), diagnostics })?;
+            let planned = self.plan(statement).map_err(|found| {
+                let diagnostics = found.into_iter().map(|d| self.with_first_definition(file, d)).collect();
+                Failure { file: file.clone(), diagnostics }
+            })?;
             show(self.execute(file, statement, planned)?);
         }
         Ok(())
@@ -195,9 +203,28 @@ impl Session {
     /// Carries a planned statement out. `file` is the text that it came from.
     pub fn execute(&mut self, file: &SourceFile, statement: &Statement, planned: Planned) -> Result<Outcome, Failure> {
         let span = statement.span;
-        self.carry_out(file, statement, planned)
+        let outcome = self
+            .carry_out(file, statement, planned)
             .map_err(|e| Failure { file: file.clone(), diagnostics: vec![diagnostic(&e, span)] })
-            .and_then(|result| result)
+            .and_then(|result| result)?;
+        if let Some(name) = created(&statement.kind) {
+            self.created.insert(name.dotted().to_lowercase(), (file.clone(), name.span));
+        }
+        Ok(outcome)
+    }
+
+    /// A complaint that a name is taken, with the place where it was taken if that is in this script.
+    pub fn with_first_definition(&self, file: &SourceFile, d: Diagnostic) -> Diagnostic {
+        if !matches!(&*d.condition, "TABLE_OR_VIEW_ALREADY_EXISTS" | "ROUTINE_ALREADY_EXISTS") {
+            return d;
+        }
+        let name = file.slice(d.span()).replace(['`', '"'], "").to_lowercase();
+        match self.created.get(&name) {
+            Some((first, span)) if first.name() == file.name() && first.text() == file.text() => {
+                d.with_label(*span, "first defined here")
+            }
+            _ => d,
+        }
     }
 
     fn carry_out(
@@ -209,6 +236,12 @@ impl Session {
         if self.config.dry
             && !matches!(planned, Planned::CreateRelation(_) | Planned::CreateFunction(_) | Planned::Set { .. })
         {
+            // What is not started is known all the same: later statements may read the sink.
+            if let Planned::Query(query) = &planned
+                && let SinkTarget::Named(sink) = &query.sink
+            {
+                self.catalog.set_schema(sink, query.schema.clone());
+            }
             return Ok(Ok(Outcome::Done));
         }
         Ok(Ok(match planned {
@@ -319,6 +352,17 @@ impl Session {
             policy,
         }
     }
+}
+
+/// The name that a statement creates.
+pub(crate) fn created(kind: &StatementKind) -> Option<&ObjectName> {
+    Some(match kind {
+        StatementKind::CreateStream(c) | StatementKind::CreateTable(c) => &c.name,
+        StatementKind::CreateView(c) => &c.name,
+        StatementKind::CreateSink(c) => &c.name,
+        StatementKind::CreateFunction(c) => &c.name,
+        _ => return None,
+    })
 }
 
 /// An engine's failure as a diagnostic; without a span of its own it points at the statement.

@@ -20,6 +20,8 @@ pub struct Script {
     pub statements: Vec<Statement>,
     /// Every comment of the script, in order; only the printer reads them.
     pub comments: Vec<Comment>,
+    /// Names that statements with a syntax error would have created: that they are missing is no second mistake.
+    pub broken: Vec<String>,
 }
 
 /// A `--` or `/* */` comment.
@@ -203,6 +205,8 @@ pub struct StreamClauses {
     pub table_arguments: Vec<TableArgument>,
     /// `STREAM s` / `STREAM(s)` in FROM, in script order.
     pub stream_reads: Vec<StreamRead>,
+    /// Completes the spans of sqlparser's nodes.
+    pub extents: crate::extent::Extents,
 }
 
 /// A watermark on one relation of a FROM clause.

@@ -91,9 +91,16 @@ impl<T> Once<T> {
     fn refuse(&self, statement: &str) -> Result<(), ActionError> {
         match &self.value {
             None => Ok(()),
-            Some((_, span)) => Err(user(Box::new(
-                Diagnostic::error(SYNTAX, format!("`{}` does not belong to `{statement}`", self.name)).at(*span),
-            ))),
+            Some((_, span)) => {
+                let d =
+                    Diagnostic::error(SYNTAX, format!("`{}` does not belong to `{statement}`", self.name)).at(*span);
+                Err(user(Box::new(match statement {
+                    "CREATE TABLE" => d.with_help(
+                        "A table is read whole, whenever it is read. Write CREATE STREAM for data that keep coming.",
+                    ),
+                    _ => d,
+                })))
+            }
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::ast::{DataType, Embedded, Expr, Merge, Query, StreamClauses, TableArg
 use crate::check::check;
 use crate::diagnostic::Diagnostic;
 use crate::dialect::SsqlDialect;
+use crate::extent::Extents;
+use crate::hint::Place;
 use crate::keyword::{QUERY_WORDS, nearest};
 use crate::lift::lift;
 use crate::parse::quote_found;
@@ -148,7 +150,8 @@ fn parse_run<T: sql::VisitMut>(
         t => parser.expected_ref("end of statement", t),
     });
     let mut sql = parsed.map_err(|e| Box::new(explain(text, tokens, span, &e)))?;
-    let clauses = check(&mut sql, lifted, span)?;
+    let mut clauses = check(&mut sql, lifted, span)?;
+    clauses.extents = Extents::of(text, tokens);
     Ok(Embedded { sql, clauses, span })
 }
 
@@ -225,20 +228,27 @@ fn explain(text: &str, tokens: &[Token], span: Span, error: &ParserError) -> Dia
         ParserError::TokenizerError(m) | ParserError::ParserError(m) => m,
     };
     let (message, at) = split_location(message);
-    let index = at.and_then(|at| tokens.iter().position(|t| t.span.start <= at && at < t.span.end));
-    let found = match index {
-        Some(i) => quote_found(&text[tokens[i].span.range()]),
-        None => "the end of the text".to_string(),
+    let mut index = at.and_then(|at| tokens.iter().position(|t| t.span.start <= at && at < t.span.end));
+    let expects = message.strip_prefix("Expected: ").or_else(|| message.strip_prefix("Expected "));
+    let (expects, named) = match expects.map(|e| e.rsplit_once(", found: ").unwrap_or((e, ""))) {
+        Some((expects, named)) => (Some(expects), named),
+        None => (None, ""),
     };
-    let end = Span::new(span.end, span.end);
-    let place = index.map_or(end, |i| tokens[i].span);
-    let message = match message.strip_prefix("Expected: ") {
-        Some(rest) => {
-            let expected = rest.rsplit_once(", found: ").map_or(rest, |(e, _)| e);
-            let expected = match expected {
-                "end of statement" => "the end of the query or a further clause",
-                other => other.trim_end_matches(':'),
-            };
+    let word = |i: usize| &text[tokens[i].span.range()];
+    // Some of its errors name one token and give the place of the next.
+    if let Some(before) = index.unwrap_or(tokens.len()).checked_sub(1)
+        && !named.is_empty()
+        && word(before).eq_ignore_ascii_case(named)
+        && !index.is_some_and(|i| word(i).eq_ignore_ascii_case(named))
+    {
+        index = Some(before);
+    }
+    let found = index.map_or("the end of the text".to_string(), |i| quote_found(word(i)));
+    let place = index.map_or(Span::new(span.end, span.end), |i| tokens[i].span);
+    let message = match expects {
+        Some("end of statement") => format!("expected the end of the query or a further clause, found {found}"),
+        Some(expected) => {
+            let expected = expected.trim_end_matches(':');
             let symbol = !expected.is_empty() && expected.chars().all(|c| c.is_ascii_punctuation());
             let expected = if symbol { format!("`{expected}`") } else { expected.to_string() };
             format!("expected {expected}, found {found}")
@@ -250,34 +260,30 @@ fn explain(text: &str, tokens: &[Token], span: Span, error: &ParserError) -> Dia
         }
     };
     let mut diagnostic = Diagnostic::error(SYNTAX, message).at(place);
-    // A misspelt clause word is taken for an alias, and the mistake shows one word later.
-    let last = index.unwrap_or(tokens.len());
-    let near = (last.saturating_sub(2)..=last).rev().find_map(|i| {
-        let token = tokens.get(i).filter(|t| t.kind == TokenKind::Word)?;
-        nearest(&text[token.span.range()], QUERY_WORDS.iter().copied()).map(|n| (token, n))
-    });
-    let has_word = |word: &str| {
-        tokens.iter().any(|t| t.kind == TokenKind::Word && text[t.span.range()].eq_ignore_ascii_case(word))
-    };
     if let Some(open) = unclosed_bracket(tokens) {
         diagnostic = diagnostic.with_label(tokens[open].span, "never closed");
     }
-    let count = |word: &str| {
-        tokens.iter().filter(|t| t.kind == TokenKind::Word && text[t.span.range()].eq_ignore_ascii_case(word)).count()
-    };
-    if count("CASE") > count("END") {
-        diagnostic = diagnostic.with_help("Close CASE with END.");
+    let at = index.unwrap_or(tokens.len());
+    let (diagnostic, hinted) = crate::hint::apply(diagnostic, &Place { text, tokens, at });
+    if hinted {
+        return diagnostic;
     }
-    if let Some((token, near)) = near {
-        diagnostic = diagnostic.with_help(format!("Did you mean `{near}` for `{}`?", &text[token.span.range()]));
-    } else if has_word("WATERMARK") && !has_word("DELAY") {
-        diagnostic = diagnostic.with_help("A watermark is written WATERMARK column DELAY OF INTERVAL 10 MINUTES.");
+    // A misspelt clause word is taken for an alias, and the mistake shows one word later.
+    let near = (at.saturating_sub(2)..=at).rev().find_map(|i| {
+        let token = tokens.get(i).filter(|t| t.kind == TokenKind::Word)?;
+        nearest(&text[token.span.range()], QUERY_WORDS.iter().copied()).map(|n| (token, n))
+    });
+    match near {
+        Some((token, near)) => {
+            let by = if matches!(near, "GROUP" | "ORDER" | "PARTITION") { " BY" } else { "" };
+            diagnostic.with_help(format!("Did you mean `{near}{by}` for `{}`?", &text[token.span.range()]))
+        }
+        None => diagnostic,
     }
-    diagnostic
 }
 
 /// The innermost bracket that nothing closes.
-fn unclosed_bracket(tokens: &[Token]) -> Option<usize> {
+pub(crate) fn unclosed_bracket(tokens: &[Token]) -> Option<usize> {
     let mut open = Vec::new();
     for (i, token) in tokens.iter().enumerate() {
         match token.kind {

@@ -20,10 +20,13 @@ pub mod diagnostic;
 mod dialect;
 pub mod dump;
 pub mod embed;
+pub mod extent;
+mod hint;
 pub mod keyword;
 mod lift;
 mod parse;
 pub mod print;
+mod rewrite;
 pub mod source;
 pub mod token;
 

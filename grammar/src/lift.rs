@@ -160,15 +160,50 @@ pub(crate) const UNITS: &[&str] = &[
     "NANOSECONDS",
 ];
 
+/// Whether the token at `i` is a word of this spelling.
+pub(crate) fn is_word(text: &str, tokens: &[Token], i: usize, word: &str) -> bool {
+    tokens.get(i).is_some_and(|t| t.kind == TokenKind::Word && text[t.span.range()].eq_ignore_ascii_case(word))
+}
+
+/// Whether the token at `i`, which stands before `(`, names a call.
+pub(crate) fn is_call_name(text: &str, tokens: &[Token], i: usize) -> bool {
+    matches!(tokens.get(i).map(|t| t.kind), Some(TokenKind::Word | TokenKind::Quoted))
+        && !NO_CALL.iter().any(|w| is_word(text, tokens, i, w))
+}
+
+/// The position behind the interval (or the string, number or parameter in its place) at `i`.
+pub(crate) fn interval_end(text: &str, tokens: &[Token], i: usize) -> usize {
+    let kind = |i: usize| tokens.get(i).map(|t| t.kind);
+    let unit = |i: usize| UNITS.iter().any(|u| is_word(text, tokens, i, u));
+    let amount = |i: usize| match kind(i) {
+        Some(TokenKind::Number | TokenKind::String | TokenKind::RawString) => Some(i + 1),
+        Some(TokenKind::Colon) if kind(i + 1) == Some(TokenKind::Word) => Some(i + 2),
+        _ => None,
+    };
+    if !is_word(text, tokens, i, "INTERVAL") {
+        return amount(i).unwrap_or(i + 1);
+    }
+    let mut end = i + 1;
+    loop {
+        let signed = if kind(end) == Some(TokenKind::Minus) { end + 1 } else { end };
+        let Some(next) = amount(signed) else { return end };
+        end = next;
+        if unit(end) {
+            end += 1;
+            if is_word(text, tokens, end, "TO") && unit(end + 1) {
+                end += 2;
+            }
+        }
+    }
+}
+
 impl Lifter<'_> {
     fn kind(&self, i: usize) -> Option<TokenKind> {
         self.tokens.get(i).map(|t| t.kind)
     }
 
     fn is(&self, i: usize, word: &str) -> bool {
-        self.tokens
-            .get(i)
-            .is_some_and(|t| t.kind == TokenKind::Word && self.text[t.span.range()].eq_ignore_ascii_case(word))
+        is_word(self.text, self.tokens, i, word)
     }
 
     fn is_in(&self, i: usize, words: &[&str]) -> bool {
@@ -218,7 +253,7 @@ impl Lifter<'_> {
         let kind = self.tokens[i].kind;
         match kind {
             TokenKind::LParen => {
-                let call = i > 0 && self.is_name(i - 1) && !self.is_in(i - 1, NO_CALL);
+                let call = i > 0 && is_call_name(self.text, self.tokens, i - 1);
                 self.frames.push(Frame { call, in_from: false });
             }
             TokenKind::RParen => {
@@ -471,7 +506,7 @@ impl Lifter<'_> {
         let token = self.tokens[i];
         let text = &self.text[token.span.range()];
         let (value, quote_style) = match token.kind {
-            TokenKind::Quoted => (unquote_name(text), Some('`')),
+            TokenKind::Quoted => (unquote_name(text), text.chars().next()),
             _ => (text.to_string(), None),
         };
         sql::Ident { value, quote_style, span: to_sql_span(token.span) }
@@ -479,26 +514,7 @@ impl Lifter<'_> {
 
     /// The position behind the interval at `i`.
     fn interval_end(&self, i: usize) -> usize {
-        let amount = |i: usize| match self.kind(i) {
-            Some(TokenKind::Number | TokenKind::String | TokenKind::RawString) => Some(i + 1),
-            Some(TokenKind::Colon) if self.kind(i + 1) == Some(TokenKind::Word) => Some(i + 2),
-            _ => None,
-        };
-        if !self.is(i, "INTERVAL") {
-            return amount(i).unwrap_or(i + 1);
-        }
-        let mut end = i + 1;
-        loop {
-            let signed = if self.kind(end) == Some(TokenKind::Minus) { end + 1 } else { end };
-            let Some(next) = amount(signed) else { return end };
-            end = next;
-            if self.is_in(end, UNITS) {
-                end += 1;
-                if self.is(end, "TO") && self.is_in(end + 1, UNITS) {
-                    end += 2;
-                }
-            }
-        }
+        interval_end(self.text, self.tokens, i)
     }
 
     fn push(&mut self, token: SqlToken, span: Span) {
@@ -515,7 +531,7 @@ impl Lifter<'_> {
         let adjacent = |kind: TokenKind| next.filter(|n| n.kind == kind && n.span.start == span.end);
         let converted = match token.kind {
             TokenKind::Word => SqlToken::make_word(text, None),
-            TokenKind::Quoted => SqlToken::make_word(&unquote_name(text), Some('`')),
+            TokenKind::Quoted => SqlToken::make_word(&unquote_name(text), text.chars().next()),
             TokenKind::String | TokenKind::RawString => SqlToken::SingleQuotedString(unescape_string(text)),
             TokenKind::HexString => {
                 let digits = text.get(2..text.len() - 1).unwrap_or("");

@@ -7,6 +7,7 @@ use crate::clauses::ActionError;
 use crate::cut::{self, Spanned};
 use crate::diagnostic::Diagnostic;
 use crate::embed;
+use crate::hint::Place;
 use crate::keyword::{KEYWORDS, STATEMENT_STARTS, nearest};
 use crate::source::{SourceFile, Span};
 use crate::token::{SYNTAX, Token, TokenKind, lex, unescape_string, unquote_name};
@@ -23,20 +24,42 @@ pub fn parse_script(file: &SourceFile) -> (Script, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let lexed = lex(text, &mut diagnostics);
     let mut statements = Vec::new();
+    let mut broken = Vec::new();
     for tokens in cut::split_statements(text, &lexed.tokens) {
         // An unterminated string or comment has its diagnostic; what it swallowed is not worth a second one.
         if tokens.iter().any(|t| t.kind == TokenKind::Unterminated) {
+            broken.extend(created_name(text, tokens));
             continue;
         }
         let cut = cut::cut_statement(text, tokens);
         let context = Context { text, tokens };
         match ssql::StatementParser::new().parse(&context, cut) {
             Ok(statement) => statements.push(statement),
-            Err(error) => diagnostics.push(context.explain(error)),
+            Err(error) => {
+                diagnostics.push(context.explain(error));
+                broken.extend(created_name(text, tokens));
+            }
         }
     }
     diagnostics.sort_by_key(|d| d.span().start);
-    (Script { statements, comments: lexed.comments }, diagnostics)
+    (Script { statements, comments: lexed.comments, broken }, diagnostics)
+}
+
+/// The name that a CREATE statement gives, read from its first tokens.
+fn created_name(text: &str, tokens: &[Token]) -> Option<String> {
+    let head =
+        ["CREATE", "OR", "REPLACE", "STREAM", "SOURCE", "TABLE", "VIEW", "SINK", "FUNCTION", "IF", "NOT", "EXISTS"];
+    let first = tokens.first()?;
+    if !text[first.span.range()].eq_ignore_ascii_case("CREATE") {
+        return None;
+    }
+    // The word behind CREATE may be the misspelt one.
+    let name = tokens.iter().skip(2).find(|t| !head.iter().any(|w| text[t.span.range()].eq_ignore_ascii_case(w)))?;
+    match name.kind {
+        TokenKind::Word => Some(text[name.span.range()].to_string()),
+        TokenKind::Quoted => Some(unquote_name(&text[name.span.range()])),
+        _ => None,
+    }
 }
 
 /// Parses exactly one statement; a closing `;` may stand.
@@ -96,11 +119,11 @@ pub(crate) fn parse_watermark(text: &str, tokens: &[Token]) -> Result<Watermark,
     let context = Context { text, tokens };
     let cut: Vec<Spanned> = cut::cut_watermark(text, tokens);
     ssql::RelationWatermarkParser::new().parse(&context, cut).map_err(|error| {
-        Box::new(
-            context
-                .explain(error)
-                .with_help("Write relation WATERMARK column DELAY OF INTERVAL 10 MINUTES [AS alias]."),
-        )
+        let diagnostic = context.explain(error);
+        Box::new(match diagnostic.help.is_empty() {
+            true => diagnostic.with_help("Write relation WATERMARK column DELAY OF INTERVAL 10 MINUTES [AS alias]."),
+            false => diagnostic,
+        })
     })
 }
 
@@ -215,11 +238,14 @@ impl<'a> Context<'a> {
         let wanted = if at_start { "a statement".to_string() } else { describe(expected) };
         let Some(found) = found else {
             let end = end_of(self.tokens);
-            return Diagnostic::error(SYNTAX, format!("expected {wanted}, found the end of the statement")).at(end);
+            let message = format!("expected {wanted}, found the end of the statement");
+            let diagnostic = self.bracketed(Diagnostic::error(SYNTAX, message).at(end));
+            return crate::hint::apply(diagnostic, &self.place(self.tokens.len())).0;
         };
         let text = self.slice(found.span);
-        let mut diagnostic =
-            Diagnostic::error(SYNTAX, format!("expected {wanted}, found {}", quote_found(text))).at(found.span);
+        let diagnostic = self.bracketed(
+            Diagnostic::error(SYNTAX, format!("expected {wanted}, found {}", quote_found(text))).at(found.span),
+        );
         if found.kind == TokenKind::Word {
             let near = if at_start {
                 nearest(text, STATEMENT_STARTS.iter().copied())
@@ -227,16 +253,25 @@ impl<'a> Context<'a> {
                 nearest(text, expected.iter().map(|e| e.trim_matches('"')).filter(|e| KEYWORDS.contains(e)))
             };
             if let Some(near) = near {
-                diagnostic = diagnostic.with_help(format!("Did you mean `{near}`?"));
+                return diagnostic.with_help(format!("Did you mean `{near}`?"));
             } else if at_start && let Some(help) = foreign_statement(text) {
-                diagnostic = diagnostic.with_help(help);
-            } else if !at_start && STATEMENT_STARTS.iter().any(|w| w.eq_ignore_ascii_case(text)) {
-                let upper = text.to_uppercase();
-                diagnostic =
-                    diagnostic.with_help(format!("If {upper} begins a new statement, end the one before it with `;`."));
+                return diagnostic.with_help(help);
             }
         }
-        diagnostic
+        let at = self.tokens.partition_point(|t| t.span.start < found.span.start);
+        crate::hint::apply(diagnostic, &self.place(at)).0
+    }
+
+    fn place(&self, at: usize) -> Place<'_> {
+        Place { text: self.text, tokens: self.tokens, at }
+    }
+
+    /// Points at a bracket that is never closed.
+    fn bracketed(&self, diagnostic: Diagnostic) -> Diagnostic {
+        match embed::unclosed_bracket(self.tokens) {
+            Some(open) => diagnostic.with_label(self.tokens[open].span, "never closed"),
+            None => diagnostic,
+        }
     }
 }
 

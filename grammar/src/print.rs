@@ -3,7 +3,7 @@
 //! Our clauses stand one to a line, keywords in upper case, forms of other dialects in ours (`CREATE SOURCE`, `WITH
 //! ('connector' = ...)`, `EMIT FINAL`, `WATERMARK FOR ts AS ts - d`, ...). SQL text inside a statement is the author's,
 //! with its clause words in upper case, blanks at line ends removed and its indentation moved as a whole; it is not laid
-//! out anew, and forms of other dialects inside a query stay. Comments are kept: inside SQL text in place, elsewhere at the
+//! out anew, but forms of other dialects in it become ours too (`rewrite`). Comments are kept: inside SQL text in place, elsewhere at the
 //! end of the line of the clause they follow, or on a line of their own if they had one.
 //!
 //! Printing what was printed changes nothing: `format(format(x)) == format(x)`.
@@ -159,7 +159,7 @@ impl Printer<'_> {
     }
 
     fn sql(&self, span: Span) -> String {
-        sql_text(self.file.slice(span), self.indent)
+        sql_text(&crate::rewrite::rewrite(self.file.slice(span)), self.indent)
     }
 
     fn statement(&mut self, s: &Statement) {
@@ -568,12 +568,17 @@ const UPPER: &[&str] = &[
     "LIMIT",
 ];
 
+/// Words of a MERGE, beside those of a query.
+const UPPER_IN_MERGE: &[&str] = &["USING", "MATCHED", "UPDATE", "SET", "INSERT", "DELETE"];
+
 /// The author's SQL with clause words in upper case, no blanks at line ends, and all lines but the first indented so
 /// that the least indented of them stands at `indent`, the others as far to the right of it as before. Lines that begin
 /// inside a string or comment are left alone.
 fn sql_text(text: &str, indent: usize) -> String {
     let lexed = lex(text, &mut Vec::new());
     let mut out = text.to_string();
+    let merge = lexed.tokens.first().is_some_and(|t| text[t.span.range()].eq_ignore_ascii_case("MERGE"));
+    let further = if merge { UPPER_IN_MERGE } else { &[] };
     for (i, token) in lexed.tokens.iter().enumerate() {
         let word = &text[token.span.range()];
         let neighbour = |at: Option<usize>, what: &[&str]| {
@@ -581,7 +586,7 @@ fn sql_text(text: &str, indent: usize) -> String {
                 .is_some_and(|t| what.iter().any(|w| text[t.span.range()].eq_ignore_ascii_case(w)))
         };
         let by = ["GROUP", "ORDER", "PARTITION"];
-        let clause = UPPER.iter().any(|u| u.eq_ignore_ascii_case(word))
+        let clause = UPPER.iter().chain(further).any(|u| u.eq_ignore_ascii_case(word))
             || (by.iter().any(|u| u.eq_ignore_ascii_case(word)) && neighbour(Some(i + 1), &["BY"]))
             || (word.eq_ignore_ascii_case("BY") && neighbour(i.checked_sub(1), &by));
         let named = neighbour(i.checked_sub(1), &[".", "AS", ":"]) || neighbour(Some(i + 1), &[".", "=>"]);

@@ -247,7 +247,12 @@ pub fn lex(text: &str, diagnostics: &mut Vec<Diagnostic>) -> Tokens {
                     diagnostics.push(
                         Diagnostic::error(SYNTAX, format!("unterminated {what}"))
                             .at_with(opened, "opened here")
-                            .with_help(format!("Close it with {close}.")),
+                            .with_help(match slice.starts_with('\'') {
+                                true => {
+                                    format!("Close it with {close}; a quote inside a string is written twice: 'it''s'.")
+                                }
+                                false => format!("Close it with {close}."),
+                            }),
                     );
                     out.tokens.push(Token { kind: TokenKind::Unterminated, span });
                 }

@@ -68,7 +68,7 @@ fn slips_get_a_suggestion() {
         ("SELECT a FORM t", "Did you mean `FROM` for `FORM`?"),
         ("SELECT * FROM s EMITT APPEND", "Did you mean `EMIT` for `EMITT`?"),
         ("SELECT * FROM s EMIT APEND", "Did you mean `APPEND`?"),
-        ("SELECT CASE WHEN true THEN 1", "Close CASE with END."),
+        ("SELECT CASE WHEN true THEN 1", "Close it: CASE WHEN ... THEN ... ELSE ... END."),
     ] {
         let found = errors(text);
         assert!(found.iter().any(|d| d.help.iter().any(|h| h == help)), "{text}: {found:?}");

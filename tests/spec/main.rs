@@ -1,6 +1,12 @@
 //! The generated parts of spec/: they are what the code says, or this fails. `BLESS=1` rewrites them (not under CI).
 #![allow(clippy::unwrap_used)]
 
+mod abi;
+mod errors;
+mod examples;
+mod fmt;
+mod ir;
+
 use std::fmt::Write;
 
 use ssql::session::{Session, SessionConfig};
@@ -8,7 +14,7 @@ use ssql_ir::{LocationRule, OptionKind, OptionScope, SchemaRule};
 use ssql_tests::{difference, root};
 
 /// Compares the text between the markers of `file` with `generated`.
-fn check(file: &str, generated: &str) {
+pub(crate) fn check(file: &str, generated: &str) {
     const BEGIN: &str = "<!-- generated -->\n";
     const END: &str = "<!-- end -->\n";
     let path = root().join("spec").join(file);
@@ -88,6 +94,11 @@ fn connectors_and_their_options() {
 #[test]
 fn streaming_rules() {
     check("semantics.md", &ssql_plan::check::rules_markdown());
+}
+
+#[test]
+fn settings() {
+    check("language.md", &ssql_plan::settings::settings_markdown());
 }
 
 #[test]

@@ -17,11 +17,14 @@ use super::{Failure, Outcome, Session, Started, diagnostic, not_yet, user};
 
 impl Session {
     /// Starts a planned query; returns its name.
-    pub(super) fn start_query(&mut self, file: &SourceFile, span: Span, plan: StreamingPlan) -> Result<String> {
+    pub(super) fn start_query(&mut self, file: &SourceFile, span: Span, mut plan: StreamingPlan) -> Result<String> {
         if plan.late_data_to.is_some() {
             return Err(not_yet("LATE DATA TO"));
         }
-        if self.queries().iter().any(|q| q.handle.name().eq_ignore_ascii_case(&plan.name) && q.handle.is_active()) {
+        if plan.sink == SinkTarget::Console {
+            self.name_console_query(&mut plan);
+        }
+        if self.is_running(&plan.name) {
             return Err(user("QUERY_ALREADY_EXISTS", format!("a query named `{}` is already running", plan.name))
                 .with_help(format!("STOP QUERY {} first, or name this one with CREATE QUERY.", plan.name)));
         }
@@ -66,6 +69,24 @@ impl Session {
         queries.push(Started { handle, file: file.clone(), span, reported: false });
         drop(queries);
         Ok(plan.name)
+    }
+
+    fn is_running(&self, name: &str) -> bool {
+        self.queries().iter().any(|q| q.handle.name().eq_ignore_ascii_case(name) && q.handle.is_active())
+    }
+
+    /// Queries that write to the terminal have no name of their own: `console`, `console_2`, ... in the order of starting.
+    fn name_console_query(&self, plan: &mut StreamingPlan) {
+        let first = plan.name.clone();
+        let mut n = 1;
+        while self.is_running(&plan.name) {
+            n += 1;
+            plan.name = format!("{first}_{n}");
+        }
+        // The checkpoint below checkpoint.root bears the query's name.
+        if let Some(root) = plan.checkpoint.as_ref().and_then(|c| c.strip_suffix(&format!("/{first}"))) {
+            plan.checkpoint = Some(format!("{root}/{}", plan.name));
+        }
     }
 
     /// Opens the sink and lets the catalog know its columns from now on.

@@ -25,7 +25,19 @@ pub struct Rule {
     pub help: &'static str,
     /// A query that is refused by it.
     pub example: &'static str,
-    find: fn(&Context<'_>) -> Vec<Span>,
+    find: fn(&Context<'_>) -> Vec<Found>,
+}
+
+/// A place that a rule refuses, with the places that explain it.
+struct Found {
+    span: Span,
+    labels: Vec<(Span, &'static str)>,
+}
+
+impl From<Span> for Found {
+    fn from(span: Span) -> Found {
+        Found { span, labels: vec![] }
+    }
 }
 
 const MODE: &str = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION";
@@ -39,13 +51,18 @@ pub const RULES: &[Rule] = &[
         help: "Add WATERMARK ts DELAY OF INTERVAL 10 MINUTES after the stream and group by TUMBLE(ts, ...) or by ts, or use EMIT UPDATE.",
         example: "SELECT k, count(*) FROM s GROUP BY k EMIT APPEND",
         find: |c| {
-            c.streaming_nodes(|p| match &p.node {
-                Node::Aggregate { keys, .. } => {
-                    c.mode == EmitMode::Append && !c.timed(p, keys.iter().map(|(id, _)| *id))
-                }
-                Node::Session { end, .. } => c.mode == EmitMode::Append && !c.timed(p, [end.0]),
+            let open = |p: &Plan| match &p.node {
+                Node::Aggregate { keys, .. } => !c.timed(p, keys.iter().map(|(id, _)| *id)),
+                Node::Session { end, .. } => !c.timed(p, [end.0]),
                 _ => false,
-            })
+            };
+            c.labelled_nodes(
+                |p| c.mode == EmitMode::Append && open(p),
+                |p| {
+                    let unused = |(span, _)| (span, "this watermark's column is in no grouping key");
+                    watermarks(p).into_iter().map(unused).collect()
+                },
+            )
         },
     },
     Rule {
@@ -72,7 +89,7 @@ pub const RULES: &[Rule] = &[
         example: "SELECT k, v FROM s EMIT COMPLETE",
         find: |c| {
             if c.mode == EmitMode::Complete && c.streaming_nodes(is_aggregation).is_empty() {
-                vec![c.query.plan.span]
+                vec![c.query.plan.span.into()]
             } else {
                 vec![]
             }
@@ -88,7 +105,9 @@ pub const RULES: &[Rule] = &[
             let mut spans = vec![];
             c.each_streaming(|p| {
                 if let Node::Aggregate { aggs, .. } | Node::Session { aggs, .. } = &p.node {
-                    spans.extend(aggs.iter().filter(|(_, a)| a.distinct).map(|(_, a): &(_, AggExpr)| a.span));
+                    spans.extend(
+                        aggs.iter().filter(|(_, a)| a.distinct).map(|(_, a): &(_, AggExpr)| Found::from(a.span)),
+                    );
                 }
             });
             spans
@@ -104,9 +123,18 @@ pub const RULES: &[Rule] = &[
             if c.mode == EmitMode::Append {
                 return vec![];
             }
-            c.streaming_nodes(|p| {
-                is_stateful(p) && p.inputs.iter().any(|i| contains(i, &|q| is_aggregation(q) && q.streaming()))
-            })
+            let inner = |p: &Plan| -> Vec<(Span, &'static str)> {
+                let mut spans = vec![];
+                p.inputs.iter().for_each(|i| {
+                    i.walk(&mut |q| {
+                        if is_aggregation(q) && q.streaming() {
+                            spans.push((q.span, "this aggregation is the first stateful operation"));
+                        }
+                    });
+                });
+                spans
+            };
+            c.labelled_nodes(|p| is_stateful(p) && !inner(p).is_empty(), inner)
         },
     },
     Rule {
@@ -153,11 +181,12 @@ pub const RULES: &[Rule] = &[
         help: "Put watermarks on both streams and an equality or range of event time into ON: rt BETWEEN lt AND lt + INTERVAL 5 SECONDS.",
         example: "SELECT lt, rt FROM l LEFT JOIN r ON l.k = r.k EMIT APPEND",
         find: |c| {
-            c.stream_joins(|kind, p| {
-                let Node::Join { on, .. } = &p.node else { return false };
+            let unbounded = |p: &Plan| {
+                let Node::Join { kind, on, .. } = &p.node else { return false };
                 let parts = parts(on.as_ref(), &p.inputs[0], &p.inputs[1]);
-                !is_taken(kind, &parts, &p.inputs[0], &p.inputs[1], &c.query.columns)
-            })
+                !is_taken(*kind, &parts, &p.inputs[0], &p.inputs[1], &c.query.columns)
+            };
+            c.labelled_nodes(|p| p.inputs.iter().all(Plan::streaming) && unbounded(p), sides)
         },
     },
     Rule {
@@ -248,7 +277,7 @@ pub const RULES: &[Rule] = &[
                         if let ExprKind::Call { function, .. } = &x.kind
                             && &**function == "monotonically_increasing_id"
                         {
-                            spans.push(x.origin.span.map(|(s, t)| Span::new(s, t)).unwrap_or(p.span));
+                            spans.push(Found::from(x.origin.span.map(|(s, t)| Span::new(s, t)).unwrap_or(p.span)));
                         }
                     });
                 });
@@ -278,7 +307,7 @@ pub const RULES: &[Rule] = &[
         help: "Leave one out, or cast it: CAST(ts AS STRING).",
         example: "SELECT DISTINCT k, ta, tb FROM ab EMIT APPEND",
         find: |c| {
-            c.streaming_nodes(|p| match &p.node {
+            let several = |p: &Plan| match &p.node {
                 Node::Dedup { .. } => event_columns(&p.inputs[0], &c.query.columns).len() > 1,
                 Node::Join { .. } if p.inputs.iter().all(Plan::streaming) => {
                     p.inputs.iter().any(|i| event_columns(i, &c.query.columns).len() > 1)
@@ -293,7 +322,8 @@ pub const RULES: &[Rule] = &[
                     has_watermark(p) && groups.len() > 1
                 }
                 _ => false,
-            })
+            };
+            c.labelled_nodes(several, watermarks)
         },
     },
     Rule {
@@ -302,7 +332,30 @@ pub const RULES: &[Rule] = &[
         message: "this stream has a watermark already",
         help: "Leave one of the two WATERMARK clauses out.",
         example: "SELECT ts FROM (SELECT * FROM s WATERMARK ts DELAY OF INTERVAL 1 MINUTE) WATERMARK ts DELAY OF INTERVAL 2 MINUTES EMIT APPEND",
-        find: |c| c.streaming_nodes(|p| matches!(p.node, Node::Watermark { .. }) && has_watermark(&p.inputs[0])),
+        find: |c| {
+            c.labelled_nodes(
+                |p| matches!(p.node, Node::Watermark { .. }) && has_watermark(&p.inputs[0]),
+                |p| watermarks(&p.inputs[0]).into_iter().map(|(span, _)| (span, "first declared here")).collect(),
+            )
+        },
+    },
+    Rule {
+        name: "stream-in-subquery",
+        condition: "INVALID_SUBQUERY_EXPRESSION.STREAMING_QUERY",
+        message: "a subquery in an expression cannot read a stream",
+        help: "Join the stream in FROM instead.",
+        example: "SELECT k FROM s WHERE v = (SELECT max(v) FROM s) EMIT APPEND",
+        // The binder asks for this one: a subquery is no node of the plan.
+        find: |_| vec![],
+    },
+    Rule {
+        name: "needs-stream",
+        condition: "WRITE_STREAM_NOT_ALLOWED",
+        message: "EMIT needs a stream, and this query reads tables only",
+        help: "Leave EMIT out to run it as a batch query.",
+        example: "SELECT k, v FROM d EMIT APPEND",
+        // The statement asks for this one: the check sees streaming queries only.
+        find: |_| vec![],
     },
 ];
 
@@ -311,9 +364,13 @@ pub(crate) fn check(query: &Query, mode: EmitMode) -> Vec<Diagnostic> {
     let context = Context { query, mode };
     let mut out: Vec<Diagnostic> = vec![];
     for rule in RULES {
-        for span in (rule.find)(&context) {
-            if !out.iter().any(|d| d.span() == span) {
-                out.push(rule.diagnostic(span));
+        for found in (rule.find)(&context) {
+            if !out.iter().any(|d| d.span() == found.span) {
+                let labelled = |d: Diagnostic, (span, text): (Span, &str)| match span == found.span {
+                    true => d,
+                    false => d.with_label(span, text),
+                };
+                out.push(found.labels.iter().copied().fold(rule.diagnostic(found.span), labelled));
             }
         }
     }
@@ -351,17 +408,26 @@ impl Context<'_> {
         });
     }
 
-    fn streaming_nodes(&self, refused: impl Fn(&Plan) -> bool) -> Vec<Span> {
-        let mut spans = vec![];
-        self.each_streaming(|p| {
-            if refused(p) {
-                spans.push(p.span);
-            }
-        });
-        spans
+    fn streaming_nodes(&self, refused: impl Fn(&Plan) -> bool) -> Vec<Found> {
+        self.labelled_nodes(refused, |_| vec![])
     }
 
-    fn stream_joins(&self, refused: impl Fn(JoinKind, &Plan) -> bool) -> Vec<Span> {
+    /// The refused nodes, each with the places that explain it.
+    fn labelled_nodes(
+        &self,
+        refused: impl Fn(&Plan) -> bool,
+        labels: impl Fn(&Plan) -> Vec<(Span, &'static str)>,
+    ) -> Vec<Found> {
+        let mut found = vec![];
+        self.each_streaming(|p| {
+            if refused(p) {
+                found.push(Found { span: p.span, labels: labels(p) });
+            }
+        });
+        found
+    }
+
+    fn stream_joins(&self, refused: impl Fn(JoinKind, &Plan) -> bool) -> Vec<Found> {
         self.streaming_nodes(|p| match &p.node {
             Node::Join { kind, .. } => p.inputs.iter().all(Plan::streaming) && refused(*kind, p),
             _ => false,
@@ -373,6 +439,26 @@ impl Context<'_> {
         let columns: &Columns = &self.query.columns;
         has_watermark(p) && ids.into_iter().any(|id| columns.get(id).event_time.is_some())
     }
+}
+
+/// Where the watermarks below a node are declared.
+fn watermarks(p: &Plan) -> Vec<(Span, &'static str)> {
+    let mut spans = vec![];
+    p.walk(&mut |q| {
+        if matches!(q.node, Node::Watermark { .. }) {
+            spans.push((q.span, "watermark declared here"));
+        }
+    });
+    spans
+}
+
+/// Per side of a join: where its watermark is declared, or where it has none.
+fn sides(p: &Plan) -> Vec<(Span, &'static str)> {
+    let one = |side: &Plan| match watermarks(side).first() {
+        Some(first) => *first,
+        None => (side.span, "this stream has no watermark"),
+    };
+    p.inputs.iter().map(one).collect()
 }
 
 fn is_aggregation(p: &Plan) -> bool {

@@ -24,33 +24,84 @@ struct Spec {
     aliases: &'static [&'static str],
     kind: Kind,
     default: &'static str,
+    doc: &'static str,
 }
 
 const SPECS: &[Spec] = &[
-    Spec { name: "time_zone", aliases: &["spark.sql.session.timeZone"], kind: Kind::TimeZone, default: "UTC" },
-    Spec { name: "parallelism", aliases: &["spark.default.parallelism"], kind: Kind::Positive, default: "" },
-    Spec { name: "state.partitions", aliases: &["spark.sql.shuffle.partitions"], kind: Kind::Positive, default: "" },
+    Spec {
+        name: "time_zone",
+        aliases: &["spark.sql.session.timeZone"],
+        kind: Kind::TimeZone,
+        default: "UTC",
+        doc: "The session's time zone: how timestamps are shown and read.",
+    },
+    Spec {
+        name: "parallelism",
+        aliases: &["spark.default.parallelism"],
+        kind: Kind::Positive,
+        default: "",
+        doc: "Worker threads; as many as cores when empty.",
+    },
+    Spec {
+        name: "state.partitions",
+        aliases: &["spark.sql.shuffle.partitions"],
+        kind: Kind::Positive,
+        default: "",
+        doc: "Parts of the state that are worked on at the same time; as many as workers when empty.",
+    },
     Spec {
         name: "state.store",
         aliases: &["spark.sql.streaming.stateStore.providerClass"],
         kind: Kind::Word(&["memory", "rocksdb"]),
         default: "memory",
+        doc: "Where state is kept. Only `memory` is there yet.",
     },
     Spec {
         name: "watermark.policy",
         aliases: &["spark.sql.streaming.multipleWatermarkPolicy"],
         kind: Kind::Word(&["min", "max"]),
         default: "min",
+        doc: "The query's watermark is the smallest or the largest of its inputs'.",
     },
     Spec {
         name: "checkpoint.root",
         aliases: &["spark.sql.streaming.checkpointLocation"],
         kind: Kind::Text,
         default: "",
+        doc: "Directory below which queries without CHECKPOINT LOCATION keep their checkpoints, each under its name.",
     },
-    Spec { name: "jit", aliases: &[], kind: Kind::Word(&["on", "off", "verify"]), default: "on" },
-    Spec { name: "deny.unbounded.state", aliases: &[], kind: Kind::Boolean, default: "false" },
+    Spec {
+        name: "jit",
+        aliases: &[],
+        kind: Kind::Word(&["on", "off", "verify"]),
+        default: "on",
+        doc: "Expressions run as machine code (`on`), interpreted (`off`), or both ways and compared (`verify`).",
+    },
+    Spec {
+        name: "deny.unbounded.state",
+        aliases: &[],
+        kind: Kind::Boolean,
+        default: "false",
+        doc: "Refuses queries whose state grows without end, instead of warning.",
+    },
 ];
+
+/// The settings as a Markdown table, for `spec/language.md`.
+pub fn settings_markdown() -> String {
+    let mut out = String::from("| setting | values | default | aliases | meaning |\n|---|---|---|---|---|\n");
+    for s in SPECS {
+        let values = match s.kind {
+            Kind::TimeZone => "a zone".to_string(),
+            Kind::Positive => "a number from 1".to_string(),
+            Kind::Word(words) => words.join(", "),
+            Kind::Boolean => "true, false".to_string(),
+            Kind::Text => "text".to_string(),
+        };
+        let aliases: Vec<String> = s.aliases.iter().map(|a| format!("`{a}`")).collect();
+        out.push_str(&format!("| `{}` | {values} | {} | {} | {} |\n", s.name, s.default, aliases.join(", "), s.doc));
+    }
+    out
+}
 
 /// The settings in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

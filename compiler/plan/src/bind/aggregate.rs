@@ -203,8 +203,17 @@ impl<'a> Binder<'a> {
         if let ExprKind::Column(id) = e.kind
             && input.contains(&id)
         {
-            let name = &self.columns.get(id).name;
+            let column = self.columns.get(id);
+            let name = &column.name;
             let span = e.origin.span.map(|(s, t)| Span::new(s, t)).unwrap_or(self.fragment);
+            if column.window_edge {
+                return fail_help(
+                    if grouped { "MISSING_AGGREGATION" } else { "MISSING_GROUP_BY" },
+                    "the time window stands beside an aggregate, but GROUP BY does not name it",
+                    span,
+                    "Write the window in GROUP BY, for example GROUP BY TUMBLE(ts, INTERVAL 5 MINUTES), and select window_start, window_end.",
+                );
+            }
             return if grouped {
                 fail_help(
                     "MISSING_AGGREGATION",
@@ -221,8 +230,13 @@ impl<'a> Binder<'a> {
                 )
             };
         }
+        let place = e.origin.span.map(|(s, t)| Span::new(s, t));
         for child in e.children_mut() {
-            self.over_groups(child, groups, input, grouped)?;
+            self.over_groups(child, groups, input, grouped).map_err(|d| match place {
+                // What was put together from parts without a place points at the whole.
+                Some(place) if d.span() == self.fragment => Box::new(d.at(place)),
+                _ => d,
+            })?;
         }
         Ok(())
     }

@@ -499,6 +499,8 @@ pub(super) fn implicit_name(e: &sql::Expr) -> Option<String> {
             _ => None,
         },
         sql::Expr::Nested(inner) => implicit_name(inner),
+        // TUMBLE_START(...) and kin are other dialects' names for the columns of the query's window.
+        sql::Expr::Function(f) => super::window::column_of(&super::function::function_name(f)).map(str::to_string),
         _ => None,
     }
 }

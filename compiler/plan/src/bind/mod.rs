@@ -268,7 +268,7 @@ impl<'a> Binder<'a> {
     pub fn span<T: Spanned>(&self, node: &T) -> Span {
         match self.inside {
             Some(span) => span,
-            None => embed::span_of(node).unwrap_or(self.fragment),
+            None => embed::span_of(node).map_or(self.fragment, |s| self.clauses.extents.complete(s)),
         }
     }
 

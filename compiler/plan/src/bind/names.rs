@@ -247,6 +247,21 @@ impl<'a> Binder<'a> {
             );
             return Box::new(d.at(span).with_help("Add GROUP BY TUMBLE(ts, INTERVAL 5 MINUTES) or another window."));
         }
+        if let [only] = parts
+            && only.quote_style == Some('"')
+        {
+            let d = Diagnostic::error(
+                if known.is_empty() {
+                    "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"
+                } else {
+                    "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+                },
+                format!("there is no column `{written}`"),
+            );
+            let help =
+                format!("Double quotes hold names. A string takes single quotes: '{}'.", written.replace('\'', "''"));
+            return Box::new(d.at(span).with_help(help));
+        }
         if known.is_empty() {
             let message = format!("there is no column `{written}`, for no relation is in scope");
             return Box::new(Diagnostic::error("UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", message).at(span));

@@ -133,7 +133,9 @@ pub(crate) fn plus_micros(time: Expr, micros: i64) -> Expr {
 
 /// A mistake that stdlib's resolution found, shown at its argument or at the call.
 pub(crate) fn resolve_error(e: ResolveError, args: &[Expr], span: Span) -> Box<Diagnostic> {
-    let at = e.arg.and_then(|i| args.get(i)).and_then(|a| a.origin.span).map(|(s, t)| Span::new(s, t));
+    let counted = e.condition.starts_with("WRONG_NUM_ARGS");
+    let arg = e.arg.filter(|_| !counted).and_then(|i| args.get(i));
+    let at = arg.and_then(|a| a.origin.span).map(|(s, t)| Span::new(s, t));
     let mut d = Diagnostic::error(e.condition, e.message).at(at.unwrap_or(span));
     for help in e.help {
         d = d.with_help(help);

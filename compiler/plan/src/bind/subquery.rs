@@ -15,12 +15,7 @@ impl<'a> Binder<'a> {
         let inner = Env { aggs: None, analytics: None, joins: None, input_joins: None, ..*env };
         let rel = self.bind_query(q, Some(&inner))?;
         if rel.plan.streaming() {
-            return fail_help(
-                "INVALID_SUBQUERY_EXPRESSION.STREAMING_QUERY",
-                "a subquery in an expression cannot read a stream",
-                span,
-                "Join the stream in FROM instead.",
-            );
+            return Err(Box::new(crate::check::rule("stream-in-subquery").diagnostic(span)));
         }
         Ok(rel)
     }

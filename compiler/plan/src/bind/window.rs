@@ -1,7 +1,7 @@
 //! Time windows: TUMBLE, HOP, SESSION with their aliases, as functions and as tables.
 
-use ssql_grammar::Span;
 use ssql_grammar::sql::{self, FunctionArg, FunctionArgExpr};
+use ssql_grammar::{Diagnostic, Span};
 use ssql_ir::{CastMode, DataType, Expr, ExprKind, Literal};
 
 use super::function::arguments;
@@ -67,6 +67,16 @@ fn form(name: &str) -> Option<(Form, Part)> {
         },
         part,
     ))
+}
+
+/// The window column that a call such as `tumble_start` stands for.
+pub(super) fn column_of(name: &str) -> Option<&'static str> {
+    match form(name)?.1 {
+        Part::Whole => None,
+        Part::Start => Some("window_start"),
+        Part::End => Some("window_end"),
+        Part::Time => Some("window_time"),
+    }
 }
 
 impl<'a> Binder<'a> {
@@ -137,13 +147,24 @@ impl<'a> Binder<'a> {
         if !range.contains(&args.len()) {
             return fail_help(
                 "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
-                format!("`{name}` does not take {} arguments", args.len()),
+                match args.len() {
+                    1 => format!("`{name}` does not take 1 argument"),
+                    n => format!("`{name}` does not take {n} arguments"),
+                },
                 span,
                 format!("Write {usage}."),
             );
         }
         let time = self.bind_expr(args[0], env)?;
         let at = self.span(args[0]);
+        if matches!(time.data_type, DataType::DayTimeInterval(..) | DataType::YearMonthInterval(..)) {
+            return fail_help(
+                "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+                format!("`{name}` takes the time column first, and this is an interval"),
+                at,
+                format!("Write {usage}."),
+            );
+        }
         let time = self.window_source(time, name, at, env.scope)?;
         if form == Form::Session {
             let end = self.bind_session_end(&time, args[1], env)?;
@@ -172,14 +193,19 @@ impl<'a> Binder<'a> {
         if slide.0 > size.0 {
             let mut help = "Windows with gaps between them would lose rows.".to_string();
             if form == Form::Hop {
-                help = format!("Are the arguments swapped? HOP takes the slide first: {usage}.");
+                help = format!(
+                    "Are the arguments swapped? HOP takes the slide first, {usage}; Spark's window(ts, size, slide) is known too."
+                );
             }
-            return fail_help(
-                "DATATYPE_MISMATCH.PARAMETER_CONSTRAINT_VIOLATION",
-                "the slide is longer than the window",
-                slide.1,
-                help,
-            );
+            return Err(Box::new(
+                Diagnostic::error(
+                    "DATATYPE_MISMATCH.PARAMETER_CONSTRAINT_VIOLATION",
+                    "the slide is longer than the window",
+                )
+                .at_with(slide.1, "the slide")
+                .with_label(size.1, "the window's size")
+                .with_help(help),
+            ));
         }
         if let Some((value, at)) = offset
             && value.unsigned_abs() >= slide.0.unsigned_abs()

@@ -55,7 +55,10 @@ pub(super) fn relation(c: &ast::CreateRelation, kind: RelationKind, span: Span, 
     let mut option_errors = vec![];
     match connector(&c.connector, direction, span, catalog, &mut option_errors) {
         Ok((used, desc)) => {
-            keep(schema(&desc.schema, declared.clone(), c, &used.name, span).map(|s| relation.schema = s));
+            // Columns that have a mistake of their own are not missing.
+            if c.columns.is_none() || declared.is_some() {
+                keep(schema(&desc.schema, declared.clone(), c, &used.name, span).map(|s| relation.schema = s));
+            }
             relation.connector = Some(used);
         }
         Err(d) => {
@@ -98,12 +101,13 @@ pub(super) fn relation(c: &ast::CreateRelation, kind: RelationKind, span: Span, 
 fn fields(columns: &[ast::ColumnDef], catalog: &Catalog) -> Fallible<Vec<Field>> {
     let mut out: Vec<Field> = vec![];
     for c in columns {
-        if out.iter().any(|f| f.name.eq_ignore_ascii_case(&c.name.value)) {
-            return fail(
-                "COLUMN_ALREADY_EXISTS",
-                format!("the column `{}` is declared twice", c.name.value),
-                c.name.span,
-            );
+        if let Some(first) = out.iter().position(|f| f.name.eq_ignore_ascii_case(&c.name.value)) {
+            return Err(Box::new(
+                Diagnostic::error("COLUMN_ALREADY_EXISTS", format!("the column `{}` is declared twice", c.name.value))
+                    .at(c.name.span)
+                    .with_label(columns[first].name.span, "first declared here")
+                    .with_help("Give one of them another name."),
+            ));
         }
         if let Some(default) = &c.default {
             return Err(Box::new(not_executed("DEFAULT", default.span)));

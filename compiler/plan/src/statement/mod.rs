@@ -209,7 +209,7 @@ pub fn plan_statement(statement: &ast::Statement, catalog: &Catalog) -> Result<P
             let planned = plan_statement(&e.statement, catalog)?;
             Ok(Planned::Explain(Box::new(Explained {
                 stage: e.stage.unwrap_or(ExplainStage::Logical),
-                ast: format!("{:#?}\n", e.statement.kind),
+                ast: ssql_grammar::dump::dump_statement(&e.statement),
                 planned,
             })))
         }

@@ -80,9 +80,7 @@ pub(super) fn query(q: &ast::QueryStatement, span: Span, catalog: &Catalog) -> R
 /// The refusal of EMIT over static relations.
 fn static_emit(emit: &ast::Emit, span: Span) -> Diagnostic {
     let at = if emit.span.is_empty() { span } else { emit.span };
-    Diagnostic::error("WRITE_STREAM_NOT_ALLOWED", "EMIT needs a stream, and this query reads tables only")
-        .at(at)
-        .with_help("Leave EMIT out to run it as a batch query.")
+    crate::check::rule("needs-stream").diagnostic(at)
 }
 
 /// INSERT INTO a sink.
