@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use clap::{Args, Parser, Subcommand};
 use ssql::render::{out, table};
 use ssql::session::{Failure, Outcome, Session, SessionConfig};
-use ssql::{prompt, slt};
+use ssql::{checkpoint, prompt, slt};
 use ssql_grammar::{Diagnostic, SourceFile, Style};
 
 /// Streaming SQL with the semantics of Spark Structured Streaming, in one binary.
@@ -36,7 +36,14 @@ enum ErrorFormat {
 #[derive(Subcommand)]
 enum Command {
     /// Run a script; ends when all its queries have ended.
-    Run(Script),
+    Run {
+        #[command(flatten)]
+        script: Script,
+        /// A query that was changed so that its checkpoint's state cannot be read begins with empty state, from the same
+        /// offsets on; the old state is put aside. Without this it is refused.
+        #[arg(long)]
+        allow_reset: bool,
+    },
     /// Check a script without running anything: all its mistakes at once.
     Check(Script),
     /// Explain an error condition (`ssql explain DIVIDE_BY_ZERO`), or print what the compiler makes of a script's last
@@ -71,6 +78,39 @@ enum Command {
         /// Name each file as it is run.
         #[arg(long, short)]
         verbose: bool,
+    },
+    /// Look into a checkpoint. Nothing in it is changed, and its query may be running.
+    Checkpoint {
+        #[command(subcommand)]
+        command: CheckpointCommand,
+    },
+}
+
+#[derive(Subcommand)]
+enum CheckpointCommand {
+    /// Batches, offsets, watermarks and sizes.
+    Show {
+        /// The checkpoint's folder.
+        dir: PathBuf,
+        /// How many of the newest batches are shown.
+        #[arg(long, default_value_t = 20)]
+        last: usize,
+    },
+    /// The rows of a stateful operator's state.
+    State {
+        /// The checkpoint's folder.
+        dir: PathBuf,
+        /// Which stateful operator, counted from 0 in the order of the plan.
+        #[arg(long, default_value_t = 0)]
+        operator: usize,
+        /// After which batch; the newest committed one by default.
+        #[arg(long)]
+        batch: Option<u64>,
+    },
+    /// Check every checksum and every reference; fails if something is damaged or missing.
+    Verify {
+        /// The checkpoint's folder.
+        dir: PathBuf,
     },
 }
 
@@ -134,11 +174,12 @@ fn main() -> ExitCode {
     let report = Report { format: cli.error_format };
     let ok = match cli.command {
         None => prompt::run(),
-        Some(Command::Run(script)) => run(&script, &report),
+        Some(Command::Run { script, allow_reset }) => run(&script, allow_reset, &report),
         Some(Command::Check(script)) => check(&script, &report),
         Some(Command::Explain { script, stage }) => explain(&script, &stage, &report),
         Some(Command::Fmt { files, write, check }) => fmt(&files, write, check, &report),
         Some(Command::Test { paths, jit, verbose }) => test(&paths, &jit, verbose),
+        Some(Command::Checkpoint { command }) => look_into(&command),
     };
     match ok {
         Ok(true) => ExitCode::SUCCESS,
@@ -179,9 +220,27 @@ impl Report {
     }
 }
 
-fn run(script: &Script, report: &Report) -> Result<bool, String> {
+/// `ssql checkpoint ...`.
+fn look_into(command: &CheckpointCommand) -> Result<bool, String> {
+    let shown = match command {
+        CheckpointCommand::Show { dir, last } => checkpoint::show(dir, *last).map(|text| (text, true)),
+        CheckpointCommand::State { dir, operator, batch } => {
+            checkpoint::state(dir, *operator, *batch, &jiff::tz::TimeZone::UTC).map(|text| (text, true))
+        }
+        CheckpointCommand::Verify { dir } => checkpoint::verify(dir),
+    };
+    let (text, whole) = shown.map_err(|e| {
+        let help: String = e.help.iter().map(|h| format!("\n  help: {h}")).collect();
+        format!("[{}] {}{help}", e.condition, e.message)
+    })?;
+    out(&text);
+    Ok(whole)
+}
+
+fn run(script: &Script, allow_reset: bool, report: &Report) -> Result<bool, String> {
     let file = script.source()?;
-    let mut session = Session::new(script.config()).map_err(|e| e.to_string())?;
+    let config = SessionConfig { allow_reset, ..script.config() };
+    let mut session = Session::new(config).map_err(|e| e.to_string())?;
     let stopper = session.stopper();
     watch_signals(move || stopper.stop())?;
     let zone = session.time_zone();

@@ -23,6 +23,8 @@ use ssql_stdlib::EvalContext;
 
 use crate::compile::{self, Cranelift};
 
+pub use self::describe::strings;
+
 /// How a session is set up.
 #[derive(Debug, Clone, Default)]
 pub struct SessionConfig {
@@ -40,6 +42,8 @@ pub struct SessionConfig {
     pub dry: bool,
     /// Print a line per micro-batch to standard error.
     pub progress: bool,
+    /// A query whose state has another shape than its checkpoint's begins with empty state instead of being refused.
+    pub allow_reset: bool,
 }
 
 /// Why a session could not be set up.
@@ -276,8 +280,11 @@ impl Session {
                 Outcome::Rows { names, batches }
             }
             Planned::Query(query) => {
-                let name = self.start_query(file, statement.span, *query)?;
-                if self.config.manual { Outcome::Done } else { Outcome::Message(format!("started query `{name}`")) }
+                let (name, notes) = self.start_query(file, statement.span, *query)?;
+                let started = if self.config.manual { None } else { Some(format!("started query `{name}`")) };
+                let lines = notes.iter().map(|note| format!("query `{name}`: {note}")).chain(started);
+                let text = lines.collect::<Vec<_>>().join("\n");
+                if text.is_empty() { Outcome::Done } else { Outcome::Message(text) }
             }
             Planned::Show(show) => self.show(&show)?,
             Planned::Describe { extended, relation } => self.describe(&relation, extended),
@@ -372,8 +379,17 @@ fn diagnostic(e: &EngineError, statement: Span) -> Diagnostic {
     for help in &e.help {
         d = d.with_help(help.clone());
     }
-    if let Some(batch) = e.batch {
-        d = d.with_note(format!("It happened in micro-batch {batch}; nothing of that batch was delivered."));
+    if let Some(place) = &e.place
+        && let Some(batch) = place.batch
+    {
+        let query = place.query.as_ref().map_or(String::new(), |q| format!(" of query `{q}`"));
+        let operator = place.operator.as_ref().map_or(String::new(), |o| format!(", in its {o}"));
+        d = d.with_note(format!(
+            "It happened in micro-batch {batch}{query}{operator}; nothing of that batch was delivered."
+        ));
+        if e.retry {
+            d = d.with_note("The cause may pass: starting the query again goes on with that batch.".to_owned());
+        }
     }
     d
 }

@@ -215,30 +215,3 @@ fn killed_at_ten_random_moments_and_resumed() {
     job.run("on");
     assert_rows(&job.rows(), &format!("after ten kills, seed {seed}"));
 }
-
-/// Ends the process at each named point, in an early and in a later batch, then resumes; proves that each was reached.
-#[test]
-fn ended_at_every_named_point_and_resumed() {
-    const POINTS: &[&str] = &[
-        "source-entry-before-sync",
-        "offsets-before-append",
-        "offsets-before-sync",
-        "offsets-after-sync",
-        "sink-staged",
-        "state-before-sync",
-        "state-after-sync",
-        "sink-before-commit",
-        "sink-after-commit",
-        "commit-before-append",
-        "commit-after-append",
-    ];
-    for point in POINTS {
-        let job = Job::new();
-        for nth in [1, 3, 4] {
-            let status = job.command("on").env("SSQL_FAILPOINT", format!("{point}:{nth}")).output().unwrap().status;
-            assert!(!status.success(), "`{point}` was not reached {nth} times");
-        }
-        job.run("on");
-        assert_rows(&job.rows(), point);
-    }
-}

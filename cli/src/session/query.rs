@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ssql_engine::checkpoint::Durability;
 use ssql_engine::connector::{Declaration, Options, Sink};
 use ssql_engine::progress::QueryProgress;
 use ssql_engine::query::handle::{OnProgress, no_such_query};
@@ -16,8 +17,13 @@ use super::relations::{connector_name, connector_of};
 use super::{Failure, Outcome, Session, Started, diagnostic, not_yet, user};
 
 impl Session {
-    /// Starts a planned query; returns its name.
-    pub(super) fn start_query(&mut self, file: &SourceFile, span: Span, mut plan: StreamingPlan) -> Result<String> {
+    /// Starts a planned query; returns its name, and what the user should know of how it was taken up.
+    pub(super) fn start_query(
+        &mut self,
+        file: &SourceFile,
+        span: Span,
+        mut plan: StreamingPlan,
+    ) -> Result<(String, Vec<String>)> {
         if plan.late_data_to.is_some() {
             return Err(not_yet("LATE DATA TO"));
         }
@@ -54,6 +60,7 @@ impl Session {
         let spec = QuerySpec {
             name: plan.name.clone(),
             checkpoint: plan.checkpoint.as_ref().map(|c| PathBuf::from(self.place(c))),
+            durability: self.durability(),
             pipeline: plan.pipeline,
             sources,
             tables: Arc::new(self.tables()),
@@ -64,11 +71,23 @@ impl Session {
             runtime: self.runtime(),
         };
         let handle = Arc::new(QueryHandle::start(spec, on_progress)?);
+        let notes = handle.notes().to_vec();
         let mut queries = self.queries();
         queries.retain(|q| !q.handle.name().eq_ignore_ascii_case(&plan.name));
         queries.push(Started { handle, file: file.clone(), span, reported: false });
         drop(queries);
-        Ok(plan.name)
+        Ok((plan.name, notes))
+    }
+
+    /// How checkpoints of queries started now are kept.
+    fn durability(&self) -> Durability {
+        let number = |key: &str, default: u64| self.catalog.settings.get(key).parse().unwrap_or(default);
+        let default = Durability::default();
+        Durability {
+            retain: number("checkpoint.retain", default.retain),
+            snapshot_floor: number("state.snapshot.bytes", default.snapshot_floor),
+            allow_reset: self.config.allow_reset,
+        }
     }
 
     fn is_running(&self, name: &str) -> bool {

@@ -84,6 +84,20 @@ const SPECS: &[Spec] = &[
         default: "false",
         doc: "Refuses queries whose state grows without end, instead of warning.",
     },
+    Spec {
+        name: "checkpoint.retain",
+        aliases: &["spark.sql.streaming.minBatchesToRetain"],
+        kind: Kind::Positive,
+        default: "100",
+        doc: "Batches behind the newest whose offsets, commits, source entries and state stay readable.",
+    },
+    Spec {
+        name: "state.snapshot.bytes",
+        aliases: &[],
+        kind: Kind::Positive,
+        default: "16777216",
+        doc: "Least bytes of state changes that are worth a snapshot.",
+    },
 ];
 
 /// The settings as a Markdown table, for `spec/language.md`.

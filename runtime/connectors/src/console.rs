@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, RecordBatch};
 use jiff::tz::TimeZone;
-use ssql_engine::connector::{Connector, ConnectorError, Declaration, Domain, Sink, SinkBatch, Staged};
+use ssql_engine::connector::{Connector, ConnectorError, Declaration, Domain, Holder, Sink, SinkBatch, Staged};
 use ssql_ir::{ConnectorDesc, LocationRule, OptionKind, OptionScope, Schema, SchemaRule, SinkDesc};
 use ssql_stdlib::CellFormatter;
 
@@ -87,7 +87,7 @@ impl Sink for ConsoleSink {
         format!("ConsoleTable[numRows={}, truncate={}]", self.rows, self.truncate)
     }
 
-    fn start(&self, _query_id: &str, _last_committed: Option<u64>) -> Result<(), ConnectorError> {
+    fn start(&self, _query: &Holder, _last_committed: Option<u64>) -> Result<(), ConnectorError> {
         Ok(())
     }
 

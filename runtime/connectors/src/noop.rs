@@ -1,7 +1,7 @@
 //! The sink that keeps nothing: for measuring a query without its output.
 
 use arrow::array::RecordBatch;
-use ssql_engine::connector::{Connector, ConnectorError, Declaration, Sink, SinkBatch, Staged};
+use ssql_engine::connector::{Connector, ConnectorError, Declaration, Holder, Sink, SinkBatch, Staged};
 use ssql_ir::{ConnectorDesc, LocationRule, SchemaRule, SinkDesc};
 
 /// `USING noop`.
@@ -42,7 +42,7 @@ impl Sink for NoopSink {
         "NoopTable".to_string()
     }
 
-    fn start(&self, _query_id: &str, _last_committed: Option<u64>) -> Result<(), ConnectorError> {
+    fn start(&self, _query: &Holder, _last_committed: Option<u64>) -> Result<(), ConnectorError> {
         Ok(())
     }
 

@@ -20,9 +20,11 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use ssql_ir::{ConnectorDesc, EmitMode, Schema};
+pub use ssql_state::Holder;
 
 /// A position in a source, as JSON.
 pub type Offset = serde_json::Value;
@@ -137,6 +139,7 @@ impl ConnectorError {
         };
         let mut error =
             ConnectorError::new(condition, Domain::External, format!("cannot {action} `{}`: {source}", path.display()));
+        error.retry = crate::error::EngineError::is_transient(&source);
         error.source = Some(Box::new(source));
         error
     }
@@ -162,8 +165,8 @@ pub enum ReadLimit {
 pub struct Batch {
     /// Last position of the batch.
     pub end: Offset,
-    /// What the source needs to see again after a restart to give the same rows for the same range. Entries are kept
-    /// for ever, in order, and handed to [`Source::restore`].
+    /// What the source needs to see again after a restart to give the same rows for the same range. Entries are kept,
+    /// in order, and handed to [`Source::restore`]; those of old batches first go through [`Source::compactor`].
     pub log_entry: Option<Vec<u8>>,
 }
 
@@ -175,6 +178,10 @@ pub struct Restored {
     /// End of the last planned batch, if any.
     pub offset: Option<Offset>,
 }
+
+/// Makes one log entry of the entries (batch, entry) of old batches, in order; the first may be one that it made before.
+/// It runs on a thread of its own.
+pub type Compactor = Arc<dyn Fn(Vec<(u64, Vec<u8>)>) -> Result<Vec<u8>, ConnectorError> + Send + Sync>;
 
 /// A replayable stream of rows.
 pub trait Source: Send {
@@ -209,6 +216,11 @@ pub trait Source: Send {
 
     /// Nothing up to `end` will be asked for again.
     fn committed(&mut self, end: &Offset) -> Result<(), ConnectorError>;
+
+    /// How the log entries of batches that nobody asks for any more become one; `None` where they all have to stay.
+    fn compactor(&self) -> Option<Compactor> {
+        None
+    }
 
     /// The newest position known, for `sources[].latestOffset`; `None` where the source has none.
     fn newest(&self) -> Option<Offset> {
@@ -264,9 +276,9 @@ pub trait Sink: Send + Sync {
     /// As Spark shows it in `sink.description`.
     fn description(&self) -> String;
 
-    /// Before a query's first batch: takes the lease, cleans what a crash left (`last_committed`: the newest batch
-    /// known to be committed by the query's own log).
-    fn start(&self, query_id: &str, last_committed: Option<u64>) -> Result<(), ConnectorError>;
+    /// Before a query's first batch: takes the lease in the name of `query`, cleans what a crash left
+    /// (`last_committed`: the newest batch known to be committed by the query's own log).
+    fn start(&self, query: &Holder, last_committed: Option<u64>) -> Result<(), ConnectorError>;
 
     /// Stages one partition of the batch. Partition numbers are dense and name the same rows on a replay.
     fn write(&self, batch: &SinkBatch<'_>, partition: u32, rows: &[RecordBatch]) -> Result<Staged, ConnectorError>;

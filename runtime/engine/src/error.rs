@@ -16,8 +16,8 @@ pub struct EngineError {
     pub help: Vec<String>,
     /// Byte offsets in the script of the expression that failed.
     pub span: Option<(u32, u32)>,
-    /// Micro-batch that failed, if one was running.
-    pub batch: Option<u64>,
+    /// Where it happened, as far as that is known.
+    pub place: Option<Box<Place>>,
     /// Whose fault it is.
     pub domain: Domain,
     /// Whether running the query again may help.
@@ -25,6 +25,17 @@ pub struct EngineError {
     /// The cause.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// Where in a running query a failure happened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The query.
+    pub query: Option<String>,
+    /// Its micro-batch, if one was running.
+    pub batch: Option<u64>,
+    /// The operator, as the plan names and numbers it.
+    pub operator: Option<String>,
 }
 
 /// Result of the engine's own functions.
@@ -38,7 +49,7 @@ impl EngineError {
             message: message.into(),
             help: Vec::new(),
             span: None,
-            batch: None,
+            place: None,
             domain,
             retry: false,
             source: None,
@@ -60,8 +71,50 @@ impl EngineError {
 
     /// The same, attributed to a micro-batch unless it already is.
     pub fn in_batch(mut self, batch: u64) -> EngineError {
-        self.batch.get_or_insert(batch);
+        self.place().batch.get_or_insert(batch);
         self
+    }
+
+    /// The same, attributed to a query unless it already is.
+    pub fn in_query(mut self, name: &str) -> EngineError {
+        self.place().query.get_or_insert_with(|| name.to_owned());
+        self
+    }
+
+    /// The same, attributed to an operator unless it already is.
+    pub fn in_operator(mut self, name: impl FnOnce() -> String) -> EngineError {
+        self.place().operator.get_or_insert_with(name);
+        self
+    }
+
+    fn place(&mut self) -> &mut Place {
+        self.place.get_or_insert_default()
+    }
+
+    /// A panic that was caught.
+    pub fn of_panic(panic: &(dyn std::any::Any + Send)) -> EngineError {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let what = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        EngineError::internal(format!("a worker panicked: {what}"))
+    }
+
+    /// Whether an error of the system may be gone at the next attempt: a full disk, a lost connection or a time-out, but
+    /// not a missing file or a missing right.
+    pub fn is_transient(error: &std::io::Error) -> bool {
+        use std::io::ErrorKind::*;
+        !matches!(
+            error.kind(),
+            NotFound
+                | PermissionDenied
+                | AlreadyExists
+                | InvalidInput
+                | InvalidData
+                | NotADirectory
+                | IsADirectory
+                | ReadOnlyFilesystem
+                | Unsupported
+                | InvalidFilename
+        )
     }
 }
 
@@ -81,7 +134,7 @@ impl From<ConnectorError> for EngineError {
             message: e.message,
             help: e.help,
             span: None,
-            batch: None,
+            place: None,
             domain: e.domain,
             retry: e.retry,
             source: e.source,
@@ -97,6 +150,7 @@ impl From<ssql_state::LogError> for EngineError {
         };
         let cause = std::error::Error::source(&e).map(|s| format!(": {s}")).unwrap_or_default();
         let mut error = EngineError::new(condition, domain, format!("{e}{cause}"));
+        error.retry = matches!(&e, ssql_state::LogError::Io { source, .. } if EngineError::is_transient(source));
         error.source = Some(Box::new(e));
         error
     }

@@ -15,6 +15,7 @@ use crate::graph::{Feed, Graph, Leaf, Unit};
 use crate::operators::groups::Groups;
 use crate::operators::hash_join::{Build, outer_join};
 use crate::operators::step::{Step, StepContext, StepNotes};
+use crate::stateful;
 use crate::watermark::BatchWatermark;
 
 /// Pieces of a stream that go to one output partition.
@@ -80,6 +81,8 @@ enum Rows {
 /// What all threads of a micro-batch share.
 struct Run<'a> {
     graph: &'a Graph,
+    /// The operator that takes the rows.
+    at: usize,
     eval: &'a EvalContext,
     watermarks: &'a [BatchWatermark],
     builds: &'a HashMap<usize, Build>,
@@ -122,7 +125,7 @@ impl Executor {
             // The operator is taken out while it runs, so that its input's steps can be borrowed beside it.
             let mut unit = std::mem::replace(&mut self.graph.units[at], Unit::Pass);
             let run =
-                Run { graph: &self.graph, eval: &eval, watermarks: &watermarks, builds: &builds, report: &report };
+                Run { graph: &self.graph, at, eval: &eval, watermarks: &watermarks, builds: &builds, report: &report };
             let mut delta = Vec::new();
             let log = changelog.then_some(&mut delta);
             let inputs: Vec<&[Feed]> = self.graph.pipeline.nodes[at]
@@ -130,74 +133,79 @@ impl Executor {
                 .iter()
                 .map(|i| self.graph.feeds[i.0 as usize].as_slice())
                 .collect();
-            let mut stateful = true;
+            let mut keeps_state = true;
             let mut new_build = None;
-            let output = match &mut unit {
-                Unit::Pass => None,
-                Unit::Step(Step::Probe(probe)) => {
-                    let side = usize::from(!probe.spec.build_left);
-                    let rows = self.collect(&run, inputs[side], &mut sources)?;
-                    new_build = Some(probe.spec.build(&rows)?);
-                    None
-                }
-                Unit::Step(_) => None,
-                Unit::Aggregate(spec, state) => {
-                    let pieces = sources.pieces(&run, inputs[0])?;
-                    let accumulate = |groups: &mut Groups, batch: RecordBatch| spec.accumulate(groups, &batch);
-                    self.each(
-                        &run,
-                        inputs[0],
-                        pieces,
-                        || spec.groups(),
-                        accumulate,
-                        |partials| self.pool.install(|| state.merge(partials)),
-                    )?;
-                    Some(self.pool.install(|| state.finish(watermarks[at], log))?)
-                }
-                Unit::Session(state) => {
-                    let rows = self.collect(&run, inputs[0], &mut sources)?;
-                    state.apply(&rows)?;
-                    Some(state.finish(watermarks[at], log)?)
-                }
-                Unit::Dedup(state) => {
-                    let rows = self.collect(&run, inputs[0], &mut sources)?;
-                    let out = state.apply(&rows)?;
-                    state.finish(watermarks[at].evict, log)?;
-                    Some(out)
-                }
-                Unit::StreamJoin(join) => {
-                    let left = self.collect(&run, inputs[0], &mut sources)?;
-                    let right = self.collect(&run, inputs[1], &mut sources)?;
-                    let mut out = join.apply(&left, &right, watermarks[at], &eval)?;
-                    out.extend(join.finish(watermarks[at], log)?);
-                    run.lock().notes[at].late += join.late();
-                    Some(out)
-                }
-                Unit::Limit(limit) => {
-                    let rows = self.collect(&run, inputs[0], &mut sources)?;
-                    let out = limit.apply(&rows);
-                    delta = limit.seen().to_le_bytes().to_vec();
-                    Some(out)
-                }
-                Unit::OuterJoin(spec) => {
-                    stateful = false;
-                    let (probe, build) = if spec.build_left { (1, 0) } else { (0, 1) };
-                    let build = spec.build(&self.collect(&run, inputs[build], &mut sources)?)?;
-                    let probe = self.collect(&run, inputs[probe], &mut sources)?;
-                    Some(outer_join(spec, &probe, &build, &eval)?)
-                }
-                Unit::Sort(sort) => {
-                    stateful = false;
-                    Some(sort.apply(&self.collect(&run, inputs[0], &mut sources)?)?)
-                }
-                Unit::WindowFunction(functions) => {
-                    stateful = false;
-                    Some(functions.apply(&self.collect(&run, inputs[0], &mut sources)?)?)
-                }
+            let operate = || -> Result<Option<Vec<RecordBatch>>> {
+                Ok(match &mut unit {
+                    Unit::Pass => None,
+                    Unit::Step(Step::Probe(probe)) => {
+                        let side = usize::from(!probe.spec.build_left);
+                        let rows = self.collect(&run, inputs[side], &mut sources)?;
+                        new_build = Some(probe.spec.build(&rows)?);
+                        None
+                    }
+                    Unit::Step(_) => None,
+                    Unit::Aggregate(spec, state) => {
+                        let pieces = sources.pieces(&run, inputs[0])?;
+                        let accumulate = |groups: &mut Groups, batch: RecordBatch| spec.accumulate(groups, &batch);
+                        self.each(
+                            &run,
+                            inputs[0],
+                            pieces,
+                            || spec.groups(),
+                            accumulate,
+                            |partials| self.pool.install(|| state.merge(partials)),
+                        )?;
+                        Some(self.pool.install(|| state.finish(watermarks[at], log))?)
+                    }
+                    Unit::Session(state) => {
+                        let rows = self.collect(&run, inputs[0], &mut sources)?;
+                        state.apply(&rows)?;
+                        Some(state.finish(watermarks[at], log)?)
+                    }
+                    Unit::Dedup(state) => {
+                        let rows = self.collect(&run, inputs[0], &mut sources)?;
+                        let out = state.apply(&rows)?;
+                        state.finish(watermarks[at].evict, log)?;
+                        Some(out)
+                    }
+                    Unit::StreamJoin(join) => {
+                        let left = self.collect(&run, inputs[0], &mut sources)?;
+                        let right = self.collect(&run, inputs[1], &mut sources)?;
+                        let mut out = join.apply(&left, &right, watermarks[at], &eval)?;
+                        out.extend(join.finish(watermarks[at], log)?);
+                        run.lock().notes[at].late += join.late();
+                        Some(out)
+                    }
+                    Unit::Limit(limit) => {
+                        let rows = self.collect(&run, inputs[0], &mut sources)?;
+                        let out = limit.apply(&rows);
+                        if let Some(log) = log {
+                            log.extend_from_slice(&limit.seen().to_le_bytes());
+                        }
+                        Some(out)
+                    }
+                    Unit::OuterJoin(spec) => {
+                        keeps_state = false;
+                        let (probe, build) = if spec.build_left { (1, 0) } else { (0, 1) };
+                        let build = spec.build(&self.collect(&run, inputs[build], &mut sources)?)?;
+                        let probe = self.collect(&run, inputs[probe], &mut sources)?;
+                        Some(outer_join(spec, &probe, &build, &eval)?)
+                    }
+                    Unit::Sort(sort) => {
+                        keeps_state = false;
+                        Some(sort.apply(&self.collect(&run, inputs[0], &mut sources)?)?)
+                    }
+                    Unit::WindowFunction(functions) => {
+                        keeps_state = false;
+                        Some(functions.apply(&self.collect(&run, inputs[0], &mut sources)?)?)
+                    }
+                })
             };
+            let output = operate().map_err(|e| e.in_operator(|| run.name(at)))?;
             if let Some(rows) = output {
                 sources.outputs.insert(at, rows);
-                if stateful && changelog {
+                if keeps_state && changelog {
                     run.lock().deltas.push((at, delta));
                 }
             }
@@ -207,7 +215,14 @@ impl Executor {
             }
         }
 
-        let run = Run { graph: &self.graph, eval: &eval, watermarks: &watermarks, builds: &builds, report: &report };
+        let run = Run {
+            graph: &self.graph,
+            at: n - 1,
+            eval: &eval,
+            watermarks: &watermarks,
+            builds: &builds,
+            report: &report,
+        };
         let root = &self.graph.feeds[n - 1];
         let pieces = sources.pieces(&run, root)?;
         self.deliver(&run, root, pieces, deliver)?;
@@ -407,6 +422,10 @@ impl Run<'_> {
         self.report.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    fn name(&self, node: usize) -> String {
+        stateful::name(&self.graph.pipeline, node)
+    }
+
     /// Sends a piece's batches through its feed's steps to `consume`.
     fn piece(
         &self,
@@ -428,17 +447,23 @@ impl Run<'_> {
                     return Err(EngineError::internal(format!("node {node} is no step")));
                 };
                 let ctx = StepContext { eval: &eval, watermark: self.watermarks[node], build: self.builds.get(&node) };
-                batch = step.apply(batch, &ctx, notes)?;
+                batch = step.apply(batch, &ctx, notes).map_err(|e| e.in_operator(|| self.name(node)))?;
             }
             eval.first_row += rows;
-            consume(batch)
+            consume(batch).map_err(|e| e.in_operator(|| self.name(self.at)))
         };
         let stats = match piece.rows {
             Rows::Batches(batches) => {
                 batches.into_iter().try_for_each(&mut one)?;
                 SplitStats::default()
             }
-            Rows::Split(mut split) => split.read(&mut |batch| one(batch).map_err(Into::into))?,
+            Rows::Split(mut split) => split.read(&mut |batch| one(batch).map_err(Into::into)).map_err(|e| {
+                // What is not an operator's failure is the source's.
+                EngineError::from(e).in_operator(|| match feeds[piece.feed].leaf {
+                    Leaf::Stream(i) => self.name(self.graph.streams[i]),
+                    Leaf::Table(node) | Leaf::Values(node) | Leaf::Node(node) => self.name(node),
+                })
+            })?,
         };
         let mut report = self.lock();
         for (&node, notes) in steps.iter().zip(&notes) {

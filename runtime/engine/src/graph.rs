@@ -194,7 +194,8 @@ impl Graph {
             Op::Union | Op::Sink { .. } => Unit::Pass,
             Op::Sort { keys } => Unit::Sort(Sort::new(keys, schema)),
             Op::Limit { limit, offset } => {
-                let once = self.pipeline.mode == EmitMode::Complete;
+                // Rows of a table are all there in each micro-batch, as those of a COMPLETE result are.
+                let once = self.pipeline.mode == EmitMode::Complete || !self.is_streaming(node.inputs[0]);
                 Unit::Limit(Limit::new(*limit, *offset, once))
             }
             Op::WindowFunction { partition, order, calls } => Unit::WindowFunction(Box::new(WindowFunctions::new(

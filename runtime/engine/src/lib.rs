@@ -9,6 +9,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod background;
 pub mod checkpoint;
 pub mod clock;
 pub mod connector;
@@ -19,6 +20,7 @@ pub mod kernels;
 pub mod operators;
 pub mod progress;
 pub mod query;
+pub mod stateful;
 pub mod views;
 pub mod watermark;
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use arrow::array::{Int64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray};
+use ssql_engine::checkpoint::Durability;
 use ssql_engine::connector::*;
 use ssql_engine::exec::Tables;
 use ssql_engine::query::{Advance, Runner, RuntimeConfig};
@@ -92,7 +93,7 @@ impl Sink for VecSink {
     fn description(&self) -> String {
         "VecSink".into()
     }
-    fn start(&self, _: &str, _: Option<u64>) -> Result<(), ConnectorError> {
+    fn start(&self, _: &Holder, _: Option<u64>) -> Result<(), ConnectorError> {
         Ok(())
     }
     fn write(&self, _: &SinkBatch<'_>, _: u32, rows: &[RecordBatch]) -> Result<Staged, ConnectorError> {
@@ -219,6 +220,7 @@ fn start(mode: EmitMode, batches: &[&[Row]], checkpoint: Option<&Path>, out: &De
         sink: Box::new(VecSink(Arc::clone(out))),
         trigger: Trigger::Manual,
         checkpoint: checkpoint.map(Path::to_path_buf),
+        durability: Durability::default(),
         time_zone: jiff::tz::TimeZone::UTC,
         clock: Arc::new(VirtualClock::default()),
         runtime: RuntimeConfig::new(2, Kernels::interpreter()).unwrap(),

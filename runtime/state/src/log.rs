@@ -18,8 +18,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::failpoint;
+use crate::file::{io_error, numbered, remove, sync_dir};
+
 /// First bytes of each segment: name and format version.
 const MAGIC: &[u8; 8] = b"SSQLLOG1";
+/// Suffix of segments.
+const SUFFIX: &str = "seg";
 /// Bytes of a record before its payload.
 const HEADER: usize = 16;
 /// A segment is closed once it holds that many bytes, so that old records can be removed a file at a time.
@@ -65,6 +70,8 @@ pub struct Record {
 #[derive(Debug)]
 pub struct SegmentLog {
     dir: PathBuf,
+    /// Names its fail points.
+    kind: &'static str,
     /// First sequence numbers of the segments, ascending.
     segments: Vec<u64>,
     file: Option<File>,
@@ -73,27 +80,35 @@ pub struct SegmentLog {
 }
 
 impl SegmentLog {
-    /// Opens the log in `dir` (created if missing), cuts off a torn tail, and returns it with all its records.
-    pub fn open(dir: &Path) -> Result<(SegmentLog, Vec<Record>), LogError> {
+    /// Opens the log in `dir` (created if missing), cuts off a torn tail, and returns it with all its records. `kind`
+    /// names its fail points.
+    pub fn open(dir: &Path, kind: &'static str) -> Result<(SegmentLog, Vec<Record>), LogError> {
+        SegmentLog::open_from(dir, kind, 0)
+    }
+
+    /// As [`SegmentLog::open`], but segments of which every record is below `from` are not read.
+    pub fn open_from(dir: &Path, kind: &'static str, from: u64) -> Result<(SegmentLog, Vec<Record>), LogError> {
         fs::create_dir_all(dir).map_err(|e| io_error("create", dir, e))?;
-        let segments = segment_numbers(dir)?;
-        let mut log = SegmentLog { dir: dir.to_path_buf(), segments, file: None, bytes: 0, last: None };
+        let segments = numbered(dir, SUFFIX)?;
+        let mut log = SegmentLog { dir: dir.to_path_buf(), kind, segments, file: None, bytes: 0, last: None };
         let mut records = Vec::new();
         for (i, &first) in log.segments.clone().iter().enumerate() {
-            let is_last = i + 1 == log.segments.len();
+            let next = log.segments.get(i + 1);
+            if next.is_some_and(|&next| next < from) {
+                continue;
+            }
             let path = log.segment_path(first);
-            let mut bytes = Vec::new();
-            File::open(&path).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(|e| io_error("read", &path, e))?;
+            let bytes = read_file(&path)?;
             let (read, good, damage) = read_segment(&bytes);
             match damage {
-                Some(what) if !is_last => return Err(LogError::Corrupt { path, at: good as u64, what }),
+                Some(what) if next.is_some() => return Err(LogError::Corrupt { path, at: good as u64, what }),
                 // A whole record behind the damage was once acknowledged: that is no torn tail.
                 Some(what) if whole_record_after(&bytes, good) => {
                     return Err(LogError::Corrupt { path, at: good as u64, what });
                 }
                 _ => {}
             }
-            if is_last {
+            if next.is_none() {
                 let file =
                     OpenOptions::new().read(true).write(true).open(&path).map_err(|e| io_error("open", &path, e))?;
                 log.adopt_tail(file, &path, good, damage.is_some())?;
@@ -101,25 +116,37 @@ impl SegmentLog {
             records.extend(read);
         }
         log.last = records.last().map(|r| r.sequence);
+        ascending(dir, &records)?;
         Ok((log, records))
     }
 
-    /// Reads a log without changing it, as tools do beside a live query: a torn tail is passed over.
-    pub fn read(dir: &Path) -> Result<Vec<Record>, LogError> {
+    /// Reads a log without changing it, as tools do beside a live query: a torn tail is passed over. Segments of which
+    /// every record is below `from` are not read.
+    pub fn read_from(dir: &Path, from: u64) -> Result<Vec<Record>, LogError> {
         let mut records = Vec::new();
-        let segments = segment_numbers(dir)?;
+        let segments = numbered(dir, SUFFIX)?;
         for (i, &first) in segments.iter().enumerate() {
+            let next = segments.get(i + 1);
+            if next.is_some_and(|&next| next < from) {
+                continue;
+            }
             let path = dir.join(segment_name(first));
-            let bytes = fs::read(&path).map_err(|e| io_error("read", &path, e))?;
+            let bytes = read_file(&path)?;
             let (read, good, damage) = read_segment(&bytes);
             if let Some(what) = damage
-                && i + 1 != segments.len()
+                && (next.is_some() || whole_record_after(&bytes, good))
             {
                 return Err(LogError::Corrupt { path, at: good as u64, what });
             }
             records.extend(read);
         }
+        ascending(dir, &records)?;
         Ok(records)
+    }
+
+    /// As [`SegmentLog::read_from`], all of it.
+    pub fn read(dir: &Path) -> Result<Vec<Record>, LogError> {
+        SegmentLog::read_from(dir, 0)
     }
 
     /// Keeps the whole records of the last segment and makes it the one appended to.
@@ -151,22 +178,31 @@ impl SegmentLog {
         record.extend_from_slice(&sequence.to_le_bytes());
         record.extend_from_slice(&checksum(sequence, payload).to_le_bytes());
         record.extend_from_slice(payload);
+        failpoint::reach_step(self.kind, "before-append")?;
         let file = self.file.as_mut().expect("begin_segment made one");
-        if let Err(e) = file.write_all(&record) {
+        let half = if failpoint::is_armed(self.kind, "half-append") { record.len() / 2 } else { 0 };
+        let written = file.write_all(&record[..half]).map_err(|e| io_error("append to", &path, e));
+        let written = written.and_then(|()| failpoint::reach_step(self.kind, "half-append"));
+        let written =
+            written.and_then(|()| file.write_all(&record[half..]).map_err(|e| io_error("append to", &path, e)));
+        if let Err(e) = written {
             // Half a record in the middle of a log would be read as damage later: take it back.
             let _ = file.set_len(self.bytes);
             let _ = file.seek(SeekFrom::Start(self.bytes));
-            return Err(io_error("append to", &path, e));
+            return Err(e);
         }
         self.bytes += record.len() as u64;
         self.last = Some(sequence);
-        Ok(())
+        failpoint::reach_step(self.kind, "after-append")
     }
 
     /// Makes all that was appended durable.
     pub fn sync(&mut self) -> Result<(), LogError> {
         match &self.file {
-            Some(file) => file.sync_data().map_err(|e| io_error("sync", &self.dir, e)),
+            Some(file) => {
+                file.sync_data().map_err(|e| io_error("sync", &self.dir, e))?;
+                failpoint::reach_step(self.kind, "after-sync")
+            }
             None => Ok(()),
         }
     }
@@ -179,11 +215,24 @@ impl SegmentLog {
     /// Removes whole segments of which every record is below `sequence`. The segment in use always stays.
     pub fn remove_below(&mut self, sequence: u64) -> Result<(), LogError> {
         while self.segments.len() > 1 && self.segments[1] <= sequence {
-            let path = self.segment_path(self.segments[0]);
-            fs::remove_file(&path).map_err(|e| io_error("remove", &path, e))?;
+            remove(&self.segment_path(self.segments[0]), self.kind)?;
             self.segments.remove(0);
         }
         Ok(())
+    }
+
+    /// As [`SegmentLog::remove_below`], of a log that another thread appends to: the last segment always stays.
+    pub fn remove_segments_below(dir: &Path, kind: &str, sequence: u64) -> Result<(), LogError> {
+        let segments = numbered(dir, SUFFIX)?;
+        for pair in segments.windows(2).filter(|pair| pair[1] <= sequence) {
+            remove(&dir.join(segment_name(pair[0])), kind)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the next append begins a new segment.
+    pub fn is_rolled(&self) -> bool {
+        self.file.is_none()
     }
 
     /// Starts a new segment with the next append, so that [`SegmentLog::remove_below`] can take all before it.
@@ -198,11 +247,33 @@ impl SegmentLog {
         // Two segments of one first number can occur when a record of the same batch rolls: take the next free name.
         let name = self.segments.last().map_or(first, |&last| first.max(last + 1));
         let path = self.segment_path(name);
-        let mut file =
-            OpenOptions::new().create_new(true).write(true).open(&path).map_err(|e| io_error("create", &path, e))?;
-        file.write_all(MAGIC).map_err(|e| io_error("append to", &path, e))?;
-        file.sync_all().map_err(|e| io_error("sync", &path, e))?;
-        sync_dir(&self.dir)?;
+        failpoint::reach_step(self.kind, "before-segment")?;
+        let begun = (|| {
+            let mut file = OpenOptions::new()
+                .create_new(true)
+                .write(true)
+                .open(&path)
+                .map_err(|e| io_error("create", &path, e))?;
+            if failpoint::is_armed(self.kind, "half-segment") {
+                file.write_all(&MAGIC[..3]).map_err(|e| io_error("append to", &path, e))?;
+            }
+            failpoint::reach_step(self.kind, "half-segment")?;
+            file.seek(SeekFrom::Start(0))
+                .and_then(|_| file.write_all(MAGIC))
+                .map_err(|e| io_error("append to", &path, e))?;
+            file.sync_all().map_err(|e| io_error("sync", &path, e))?;
+            sync_dir(&self.dir)?;
+            failpoint::reach_step(self.kind, "after-segment")?;
+            Ok(file)
+        })();
+        let file = match begun {
+            Ok(file) => file,
+            Err(e) => {
+                // A segment without a record is in the way of the next attempt.
+                let _ = fs::remove_file(&path);
+                return Err(e);
+            }
+        };
         self.segments.push(name);
         self.bytes = MAGIC.len() as u64;
         self.file = Some(file);
@@ -214,40 +285,21 @@ impl SegmentLog {
     }
 }
 
-/// Makes the names in a directory durable.
-pub fn sync_dir(dir: &Path) -> Result<(), LogError> {
-    File::open(dir).and_then(|d| d.sync_all()).map_err(|e| io_error("sync", dir, e))
-}
-
-/// Writes a whole file so that after a crash it is either the old or the new one: temporary name, sync, rename.
-pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), LogError> {
-    let dir = path.parent().expect("a file stands in a directory");
-    let name = path.file_name().expect("a file has a name").to_string_lossy();
-    let tmp = dir.join(format!(".{name}.tmp"));
-    let mut file = File::create(&tmp).map_err(|e| io_error("create", &tmp, e))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|e| io_error("write", &tmp, e))?;
-    fs::rename(&tmp, path).map_err(|e| io_error("rename", &tmp, e))?;
-    sync_dir(dir)
-}
-
-fn io_error(action: &'static str, path: &Path, source: io::Error) -> LogError {
-    LogError::Io { action, path: path.to_path_buf(), source }
-}
-
 fn segment_name(first: u64) -> String {
     format!("{first:020}.seg")
 }
 
-fn segment_numbers(dir: &Path) -> Result<Vec<u64>, LogError> {
-    let mut numbers = Vec::new();
-    for entry in fs::read_dir(dir).map_err(|e| io_error("list", dir, e))? {
-        let entry = entry.map_err(|e| io_error("list", dir, e))?;
-        if let Some(number) = entry.file_name().to_str().and_then(|n| n.strip_suffix(".seg")?.parse().ok()) {
-            numbers.push(number);
-        }
+fn read_file(path: &Path) -> Result<Vec<u8>, LogError> {
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(|e| io_error("read", path, e))?;
+    Ok(bytes)
+}
+
+fn ascending(dir: &Path, records: &[Record]) -> Result<(), LogError> {
+    match records.is_sorted_by_key(|r| r.sequence) {
+        true => Ok(()),
+        false => Err(LogError::Corrupt { path: dir.to_path_buf(), at: 0, what: "its records are not in order" }),
     }
-    numbers.sort_unstable();
-    Ok(numbers)
 }
 
 fn checksum(sequence: u64, payload: &[u8]) -> u32 {
@@ -314,7 +366,7 @@ mod tests {
     }
 
     fn filled(dir: &Path) {
-        let (mut log, records) = SegmentLog::open(dir).expect("opens");
+        let (mut log, records) = SegmentLog::open(dir, "state").expect("opens");
         assert!(records.is_empty());
         for n in 0..5u64 {
             log.append(n, format!("batch {n}").as_bytes()).expect("appends");
@@ -326,7 +378,7 @@ mod tests {
     fn what_was_appended_is_read_back() {
         let dir = scratch();
         filled(dir.path());
-        let (mut log, records) = SegmentLog::open(dir.path()).expect("opens");
+        let (mut log, records) = SegmentLog::open(dir.path(), "state").expect("opens");
         assert_eq!(records.len(), 5);
         assert_eq!(records[3], Record { sequence: 3, payload: b"batch 3".to_vec() });
         log.append(5, b"more").expect("appends");
@@ -342,11 +394,11 @@ mod tests {
         let whole = fs::read(&path).expect("reads");
         for cut in 0..whole.len() {
             fs::write(&path, &whole[..cut]).expect("writes");
-            let (mut log, records) = SegmentLog::open(dir.path()).expect("opens");
+            let (mut log, records) = SegmentLog::open(dir.path(), "state").expect("opens");
             let n = records.len() as u64;
             assert!(records.iter().enumerate().all(|(i, r)| r.sequence == i as u64));
             log.append(n, b"next").expect("appends");
-            let (_, again) = SegmentLog::open(dir.path()).expect("opens");
+            let (_, again) = SegmentLog::open(dir.path(), "state").expect("opens");
             assert_eq!(again.len() as u64, n + 1);
         }
     }
@@ -359,13 +411,13 @@ mod tests {
         let mut bytes = fs::read(&path).expect("reads");
         bytes[MAGIC.len() + HEADER + 2] ^= 1;
         fs::write(&path, &bytes).expect("writes");
-        assert!(matches!(SegmentLog::open(dir.path()), Err(LogError::Corrupt { at: 8, .. })));
+        assert!(matches!(SegmentLog::open(dir.path(), "state"), Err(LogError::Corrupt { at: 8, .. })));
     }
 
     #[test]
     fn old_segments_can_be_removed() {
         let dir = scratch();
-        let (mut log, _) = SegmentLog::open(dir.path()).expect("opens");
+        let (mut log, _) = SegmentLog::open(dir.path(), "state").expect("opens");
         for n in 0..6u64 {
             log.append(n, b"x").expect("appends");
             log.roll().expect("rolls");

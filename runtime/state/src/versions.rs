@@ -2,20 +2,24 @@
 //!
 //! A delta of batch N is one or more records of the log with sequence N. It may be written twice, when the batch is
 //! run again after a crash; the last whole one counts. A snapshot of batch N is a file of its own, `<N>.snapshot`,
-//! that makes all deltas up to N unnecessary.
+//! that makes all deltas up to N unnecessary. An empty snapshot says that the state begins there, with nothing in it.
+//!
+//! Snapshots are made beside the query by another thread, from what is on disk; the functions for that take the
+//! directory, not the open log.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::failpoint;
-use crate::log::{LogError, SegmentLog, write_atomic};
+use crate::file::{numbered, read_checked, remove, remove_temporary, write_checked};
+use crate::log::{LogError, Record, SegmentLog};
 
 /// First bytes of a snapshot.
 const MAGIC: &[u8; 8] = b"SSQLSNP1";
+/// Suffix of snapshots.
+const SUFFIX: &str = "snapshot";
 /// Payload bytes of one record of a delta; larger deltas take several.
 const CHUNK: usize = 256 << 20;
 /// A snapshot is not worth its while before the deltas behind it have this size.
-const SNAPSHOT_FLOOR: u64 = 16 << 20;
+pub const SNAPSHOT_FLOOR: u64 = 16 << 20;
 
 /// The state of one operator on disk.
 #[derive(Debug)]
@@ -25,64 +29,65 @@ pub struct StateVersions {
     /// Bytes of deltas since the newest snapshot, and the size of that snapshot.
     delta_bytes: u64,
     snapshot_bytes: u64,
+    floor: u64,
 }
 
 /// A version read back: apply the snapshot, then the deltas in order.
 #[derive(Debug, Default)]
 pub struct Restored {
-    /// The newest usable snapshot.
+    /// The newest usable snapshot; an empty one stands for no state.
     pub snapshot: Option<Vec<u8>>,
+    /// Its batch.
+    pub snapshot_batch: Option<u64>,
     /// Deltas since then, of committed batches only.
     pub deltas: Vec<Vec<u8>>,
 }
 
-impl StateVersions {
-    /// Opens the state as it was after batch `committed` (`None`: empty).
-    pub fn open(dir: &Path, committed: Option<u64>) -> Result<(StateVersions, Restored), LogError> {
-        let (log, records) = SegmentLog::open(dir)?;
-        let mut versions = StateVersions { dir: dir.to_path_buf(), log, delta_bytes: 0, snapshot_bytes: 0 };
-        let mut restored = Restored::default();
-        let Some(committed) = committed else { return Ok((versions, restored)) };
+impl Restored {
+    /// What is to be applied, in order.
+    pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        self.snapshot.iter().chain(&self.deltas).map(Vec::as_slice).filter(|part| !part.is_empty())
+    }
+}
 
-        let newest = versions.snapshots()?.into_iter().rev().find(|&n| n <= committed);
-        if let Some(batch) = newest {
-            let payload = versions.read_snapshot(batch)?;
-            versions.snapshot_bytes = payload.len() as u64;
-            restored.snapshot = Some(payload);
-        }
-        // Deltas by batch: chunks are numbered from 0, and chunk 0 of a batch starts its delta over.
-        let mut current: Option<(u64, Vec<u8>)> = None;
-        let mut last = newest;
-        for record in records {
-            if record.sequence > committed || newest.is_some_and(|n| record.sequence <= n) {
-                continue;
+impl StateVersions {
+    /// Opens the state as it was after batch `committed` (`None`: empty). Deltas of less than `floor` bytes are not worth
+    /// a snapshot ([`SNAPSHOT_FLOOR`] is a good one).
+    pub fn open(dir: &Path, committed: Option<u64>, floor: u64) -> Result<(StateVersions, Restored), LogError> {
+        let newest = match dir.exists() {
+            true => {
+                remove_temporary(dir)?;
+                newest_snapshot(dir, committed)?
             }
-            last = Some(record.sequence);
-            let Some((head, bytes)) = record.payload.split_first_chunk::<4>() else {
-                return Err(versions.corrupt("a delta has no chunk number"));
-            };
-            match (&mut current, u32::from_le_bytes(*head)) {
-                (Some((batch, delta)), chunk) if *batch == record.sequence => {
-                    if chunk == 0 {
-                        delta.clear();
-                    }
-                    delta.extend_from_slice(bytes);
-                }
-                (_, 0) => {
-                    if let Some((_, delta)) = current.replace((record.sequence, bytes.to_vec())) {
-                        restored.deltas.push(delta);
-                    }
-                }
-                _ => return Err(versions.corrupt("a delta begins in its middle")),
-            }
-        }
-        restored.deltas.extend(current.map(|(_, delta)| delta));
-        // Every batch writes a delta before it is committed, so the committed one must be there.
-        if last != Some(committed) {
-            return Err(versions.corrupt("the state of the last committed batch is missing"));
-        }
-        versions.delta_bytes = restored.deltas.iter().map(|d| d.len() as u64).sum();
+            false => None,
+        };
+        let (log, records) = SegmentLog::open_from(dir, "state", newest.map_or(0, |n| n + 1))?;
+        let restored = assemble(dir, records, newest, committed)?;
+        let versions = StateVersions {
+            dir: dir.to_path_buf(),
+            log,
+            delta_bytes: restored.deltas.iter().map(|d| d.len() as u64).sum(),
+            snapshot_bytes: restored.snapshot.as_ref().map_or(0, |s| s.len() as u64),
+            floor,
+        };
         Ok((versions, restored))
+    }
+
+    /// Reads the state as it was after batch `batch`, without changing anything; another process may be writing.
+    pub fn read(dir: &Path, batch: u64) -> Result<Restored, LogError> {
+        let newest = newest_snapshot(dir, Some(batch))?;
+        let records = SegmentLog::read_from(dir, newest.map_or(0, |n| n + 1))?;
+        assemble(dir, records, newest, Some(batch))
+    }
+
+    /// Lets a state begin after batch `batch` with nothing in it.
+    pub fn begin_after(dir: &Path, batch: u64) -> Result<(), LogError> {
+        StateVersions::write_snapshot(dir, batch, &[])
+    }
+
+    /// The state's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Makes the changes of batch `batch` durable.
@@ -97,122 +102,192 @@ impl StateVersions {
             record.extend_from_slice(chunk);
             self.log.append(batch, &record)?;
         }
-        failpoint::reach("state-before-sync");
         self.log.sync()?;
-        failpoint::reach("state-after-sync");
         self.delta_bytes += delta.len() as u64;
         Ok(())
     }
 
     /// Whether a snapshot would pay: the deltas outweigh the last one twice.
     pub fn wants_snapshot(&self) -> bool {
-        self.delta_bytes > SNAPSHOT_FLOOR.max(2 * self.snapshot_bytes)
+        self.delta_bytes > self.floor.max(2 * self.snapshot_bytes)
     }
 
-    /// Writes the whole state as of the committed batch `batch` and drops what it makes unnecessary, but for the
-    /// snapshot before it.
-    pub fn snapshot(&mut self, batch: u64, state: &[u8]) -> Result<(), LogError> {
-        let mut bytes = Vec::with_capacity(state.len() + 12);
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&crc32fast::hash(state).to_le_bytes());
-        bytes.extend_from_slice(state);
-        failpoint::reach("snapshot-before-write");
-        write_atomic(&self.snapshot_path(batch), &bytes)?;
-        failpoint::reach("snapshot-after-write");
-        let mut older = self.snapshots()?;
-        older.retain(|&n| n < batch);
-        let keep_from = older.pop();
-        for n in older {
-            let path = self.snapshot_path(n);
-            fs::remove_file(&path).map_err(|source| LogError::Io { action: "remove", path, source })?;
-        }
-        self.log.roll()?;
-        if let Some(n) = keep_from {
-            self.log.remove_below(n + 1)?;
-        }
+    /// A snapshot of the newest batch is begun: what is appended from now on is behind it, in a segment of its own.
+    pub fn begin_snapshot(&mut self) -> Result<(), LogError> {
         self.delta_bytes = 0;
-        self.snapshot_bytes = state.len() as u64;
-        Ok(())
+        self.log.roll()
     }
 
-    fn read_snapshot(&self, batch: u64) -> Result<Vec<u8>, LogError> {
-        let path = self.snapshot_path(batch);
-        let mut bytes =
-            fs::read(&path).map_err(|source| LogError::Io { action: "read", path: path.clone(), source })?;
-        let corrupt = |what| LogError::Corrupt { path: path.clone(), at: 0, what };
-        if bytes.len() < 12 || &bytes[..8] != MAGIC {
-            return Err(corrupt("this is not a snapshot of this version"));
-        }
-        let crc = u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes"));
-        let payload = bytes.split_off(12);
-        if crc32fast::hash(&payload) != crc {
-            return Err(corrupt("the snapshot's checksum does not hold"));
-        }
-        Ok(payload)
+    /// A snapshot of that size was written.
+    pub fn end_snapshot(&mut self, bytes: u64) {
+        self.snapshot_bytes = bytes;
     }
 
-    fn snapshots(&self) -> Result<Vec<u64>, LogError> {
-        let io = |source| LogError::Io { action: "list", path: self.dir.clone(), source };
-        let mut numbers = Vec::new();
-        for entry in fs::read_dir(&self.dir).map_err(io)? {
-            let name = entry.map_err(io)?.file_name();
-            if let Some(n) = name.to_str().and_then(|n| n.strip_suffix(".snapshot")?.parse().ok()) {
-                numbers.push(n);
+    /// Writes the whole state as of batch `batch`.
+    pub fn write_snapshot(dir: &Path, batch: u64, state: &[u8]) -> Result<(), LogError> {
+        write_checked(&snapshot_path(dir, batch), MAGIC, state, "snapshot")
+    }
+
+    /// Removes what no batch from `keep` on needs: snapshots but for the newest up to `keep`, and the deltas before it.
+    pub fn remove_before(dir: &Path, keep: u64) -> Result<(), LogError> {
+        let snapshots = numbered(dir, SUFFIX)?;
+        let Some(&base) = snapshots.iter().rfind(|&&n| n <= keep) else { return Ok(()) };
+        // Deltas first: a snapshot without the deltas behind it is whole, deltas without their snapshot are not.
+        SegmentLog::remove_segments_below(dir, "state", base + 1)?;
+        snapshots.iter().filter(|&&n| n < base).try_for_each(|&n| remove(&snapshot_path(dir, n), "snapshot"))
+    }
+
+    /// The batches that have a snapshot, with its bytes, ascending.
+    pub fn snapshots(dir: &Path) -> Result<Vec<(u64, u64)>, LogError> {
+        let size = |n| std::fs::metadata(snapshot_path(dir, n)).map_or(0, |m| m.len());
+        Ok(numbered(dir, SUFFIX)?.into_iter().map(|n| (n, size(n))).collect())
+    }
+
+    /// Reads the snapshot of a batch and checks it.
+    pub fn read_snapshot(dir: &Path, batch: u64) -> Result<Vec<u8>, LogError> {
+        read_checked(&snapshot_path(dir, batch), MAGIC)
+    }
+}
+
+fn newest_snapshot(dir: &Path, batch: Option<u64>) -> Result<Option<u64>, LogError> {
+    let Some(batch) = batch else { return Ok(None) };
+    Ok(numbered(dir, SUFFIX)?.into_iter().rfind(|&n| n <= batch))
+}
+
+/// The version of batch `committed` from the snapshot of `newest` and the log's records.
+fn assemble(
+    dir: &Path,
+    records: Vec<Record>,
+    newest: Option<u64>,
+    committed: Option<u64>,
+) -> Result<Restored, LogError> {
+    let corrupt = |what| LogError::Corrupt { path: dir.to_path_buf(), at: 0, what };
+    let mut restored = Restored::default();
+    let Some(committed) = committed else { return Ok(restored) };
+    if let Some(batch) = newest {
+        restored.snapshot = Some(StateVersions::read_snapshot(dir, batch)?);
+        restored.snapshot_batch = newest;
+    }
+    // Deltas by batch: chunks are numbered from 0, and chunk 0 of a batch starts its delta over.
+    let mut current: Option<(u64, u32, Vec<u8>)> = None;
+    for record in records {
+        if record.sequence > committed || newest.is_some_and(|n| record.sequence <= n) {
+            continue;
+        }
+        let Some((head, bytes)) = record.payload.split_first_chunk::<4>() else {
+            return Err(corrupt("a delta has no chunk number"));
+        };
+        let chunk = u32::from_le_bytes(*head);
+        match &mut current {
+            Some((batch, next, delta)) if *batch == record.sequence => {
+                if chunk == 0 {
+                    delta.clear();
+                } else if chunk != *next {
+                    return Err(corrupt("a part of a delta is missing"));
+                }
+                *next = chunk + 1;
+                delta.extend_from_slice(bytes);
+            }
+            _ if chunk != 0 => return Err(corrupt("a delta begins in its middle")),
+            _ => {
+                // Every batch writes a delta before it is committed, so none may be left out.
+                let before = current.as_ref().map(|(batch, ..)| *batch).or(newest);
+                if record.sequence != before.map_or(0, |n| n + 1) {
+                    return Err(corrupt("the changes of a committed batch are missing"));
+                }
+                if let Some((_, _, delta)) = current.replace((record.sequence, 1, bytes.to_vec())) {
+                    restored.deltas.push(delta);
+                }
             }
         }
-        numbers.sort_unstable();
-        Ok(numbers)
     }
+    let last = current.as_ref().map(|(batch, ..)| *batch).or(newest);
+    restored.deltas.extend(current.map(|(_, _, delta)| delta));
+    if last != Some(committed) {
+        return Err(corrupt("the state of the last committed batch is missing"));
+    }
+    Ok(restored)
+}
 
-    fn snapshot_path(&self, batch: u64) -> PathBuf {
-        self.dir.join(format!("{batch:020}.snapshot"))
-    }
-
-    fn corrupt(&self, what: &'static str) -> LogError {
-        LogError::Corrupt { path: self.dir.clone(), at: 0, what }
-    }
+fn snapshot_path(dir: &Path, batch: u64) -> PathBuf {
+    dir.join(format!("{batch:020}.{SUFFIX}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_committed_changes_come_back_and_the_last_attempt_counts() {
-        let dir = tempfile::tempdir().expect("scratch");
-        let (mut v, _) = StateVersions::open(dir.path(), None).expect("opens");
-        v.append(0, b"a").expect("appends");
-        v.append(1, b"first try").expect("appends");
-        drop(v);
-        let (mut v, restored) = StateVersions::open(dir.path(), Some(0)).expect("opens");
-        assert_eq!(restored.deltas, [b"a".to_vec()]);
-        v.append(1, b"b").expect("appends");
-        v.append(2, b"").expect("appends");
-        let (_, restored) = StateVersions::open(dir.path(), Some(2)).expect("opens");
-        assert_eq!(restored.deltas, [b"a".to_vec(), b"b".to_vec(), b"".to_vec()]);
+    fn open(dir: &Path, committed: Option<u64>) -> (StateVersions, Restored) {
+        StateVersions::open(dir, committed, SNAPSHOT_FLOOR).expect("opens")
     }
 
     #[test]
-    fn a_snapshot_stands_for_the_deltas_before_it() {
+    fn only_committed_changes_come_back_and_the_last_attempt_counts() {
         let dir = tempfile::tempdir().expect("scratch");
-        let (mut v, _) = StateVersions::open(dir.path(), None).expect("opens");
-        for n in 0..6u64 {
+        let (mut v, _) = open(dir.path(), None);
+        v.append(0, b"a").expect("appends");
+        v.append(1, b"first try").expect("appends");
+        drop(v);
+        let (mut v, restored) = open(dir.path(), Some(0));
+        assert_eq!(restored.deltas, [b"a".to_vec()]);
+        v.append(1, b"b").expect("appends");
+        v.append(2, b"").expect("appends");
+        let (_, restored) = open(dir.path(), Some(2));
+        assert_eq!(restored.deltas, [b"a".to_vec(), b"b".to_vec(), b"".to_vec()]);
+        assert_eq!(restored.parts().collect::<Vec<_>>(), [b"a", b"b"]);
+    }
+
+    /// Any batch that is kept can be read back, from whichever snapshot lies before it.
+    #[test]
+    fn a_snapshot_stands_for_the_deltas_before_it_and_old_batches_stay_for_a_while() {
+        let dir = tempfile::tempdir().expect("scratch");
+        let (mut v, _) = open(dir.path(), None);
+        for n in 0..9u64 {
             v.append(n, format!("d{n}").as_bytes()).expect("appends");
-            if n == 1 || n == 4 {
-                v.snapshot(n, format!("s{n}").as_bytes()).expect("snapshots");
+            if [1, 4, 6].contains(&n) {
+                v.begin_snapshot().expect("rolls");
+                StateVersions::write_snapshot(dir.path(), n, format!("s{n}").as_bytes()).expect("writes");
             }
         }
-        let (_, at5) = StateVersions::open(dir.path(), Some(5)).expect("opens");
-        assert_eq!((at5.snapshot.as_deref(), at5.deltas.len()), (Some(&b"s4"[..]), 1));
-        let (_, at3) = StateVersions::open(dir.path(), Some(3)).expect("opens");
-        assert_eq!((at3.snapshot.as_deref(), at3.deltas), (Some(&b"s1"[..]), vec![b"d2".to_vec(), b"d3".to_vec()]));
+        let parts = |n: u64| -> Vec<String> {
+            let restored = StateVersions::read(dir.path(), n).expect("reads");
+            restored.parts().map(|p| String::from_utf8_lossy(p).into_owned()).collect()
+        };
+        assert_eq!(parts(8), ["s6", "d7", "d8"]);
+        assert_eq!(parts(5), ["s4", "d5"]);
+        assert_eq!(parts(3), ["s1", "d2", "d3"]);
+        assert_eq!(parts(0), ["d0"]);
+        StateVersions::remove_before(dir.path(), 5).expect("removes");
+        assert_eq!((parts(8), parts(5)), (vec!["s6".into(), "d7".into(), "d8".into()], vec!["s4".into(), "d5".into()]));
+        assert!(StateVersions::read(dir.path(), 3).is_err());
+        assert_eq!(
+            StateVersions::snapshots(dir.path()).expect("lists").iter().map(|s| s.0).collect::<Vec<_>>(),
+            [4, 6]
+        );
+        let (_, restored) = open(dir.path(), Some(8));
+        assert_eq!(restored.parts().count(), 3);
     }
 
     #[test]
     fn missing_state_of_a_committed_batch_is_an_error() {
         let dir = tempfile::tempdir().expect("scratch");
-        let (mut v, _) = StateVersions::open(dir.path(), None).expect("opens");
+        let (mut v, _) = open(dir.path(), None);
         v.append(0, b"a").expect("appends");
-        assert!(matches!(StateVersions::open(dir.path(), Some(1)), Err(LogError::Corrupt { .. })));
+        let open = |committed| StateVersions::open(dir.path(), Some(committed), SNAPSHOT_FLOOR);
+        assert!(matches!(open(1), Err(LogError::Corrupt { .. })));
+        v.append(2, b"c").expect("appends");
+        assert!(matches!(open(2), Err(LogError::Corrupt { .. })), "batch 1 is left out");
+    }
+
+    #[test]
+    fn a_state_can_begin_anew_after_a_batch() {
+        let dir = tempfile::tempdir().expect("scratch");
+        std::fs::create_dir_all(dir.path().join("0")).expect("creates");
+        let dir = dir.path().join("0");
+        StateVersions::begin_after(&dir, 7).expect("writes");
+        let (mut v, restored) = open(&dir, Some(7));
+        assert_eq!(restored.parts().count(), 0);
+        v.append(8, b"x").expect("appends");
+        assert_eq!(open(&dir, Some(8)).1.parts().count(), 1);
     }
 }

@@ -234,6 +234,13 @@ fn format_options(format: Format) -> Vec<OptionDesc> {
         Write,
         "Waits until files are on disk; false survives the process, not the machine.",
     );
+    let compact_interval = defaulted(
+        "compactInterval",
+        OptionKind::Integer,
+        "100",
+        Write,
+        "Batches after which the log in `_ssql_log` is made short; no file of the output is ever removed.",
+    );
     let mut options = match format {
         Format::Json => {
             let mut options = records();
@@ -295,5 +302,6 @@ fn format_options(format: Format) -> Vec<OptionDesc> {
     };
     options.push(compression(if format == Format::Parquet { "snappy" } else { "none" }));
     options.push(sync);
+    options.push(compact_interval);
     options
 }

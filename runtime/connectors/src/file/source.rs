@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 use serde::{Deserialize, Serialize};
-use ssql_engine::connector::{Batch, ConnectorError, Domain, Offset, ReadLimit, Restored, Source, Split};
+use ssql_engine::connector::{Batch, Compactor, ConnectorError, Domain, Offset, ReadLimit, Restored, Source, Split};
 use ssql_ir::Schema;
 
 use super::list::{FileEntry, Lister};
@@ -24,6 +24,38 @@ const KEPT_BATCHES: u64 = 16;
 struct LogEntry {
     log_offset: u64,
     files: Vec<FileEntry>,
+    /// It stands for all entries up to its offset, and files older than this (microseconds) were left out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compacted_from: Option<i64>,
+}
+
+fn entry_of(batch: u64, bytes: &[u8]) -> Result<LogEntry, ConnectorError> {
+    serde_json::from_slice(bytes).map_err(|e| {
+        let message = format!("the checkpoint's list of files of batch {batch} cannot be read: {e}");
+        ConnectorError::new("CHECKPOINT_CORRUPT", Domain::External, message)
+    })
+}
+
+fn bytes_of(entry: &LogEntry) -> Result<Vec<u8>, ConnectorError> {
+    serde_json::to_vec(entry).map_err(|e| {
+        ConnectorError::new("STREAM_FAILED", Domain::Internal, format!("the list of files cannot be written: {e}"))
+    })
+}
+
+/// Makes one entry of old ones. Files older than `max_age` before the newest are left out, and ignored ever after.
+fn compact(entries: Vec<(u64, Vec<u8>)>, max_age: i64) -> Result<Vec<u8>, ConnectorError> {
+    let mut all = LogEntry { log_offset: 0, files: Vec::new(), compacted_from: Some(i64::MIN) };
+    for (batch, bytes) in entries {
+        let entry = entry_of(batch, &bytes)?;
+        all.log_offset = entry.log_offset;
+        all.compacted_from = all.compacted_from.max(entry.compacted_from);
+        all.files.extend(entry.files);
+    }
+    let newest = all.files.iter().map(|f| f.mtime).max().unwrap_or(i64::MIN);
+    let horizon = newest.saturating_sub(max_age);
+    all.files.retain(|f| f.mtime >= horizon);
+    all.compacted_from = all.compacted_from.max(Some(horizon));
+    bytes_of(&all)
 }
 
 /// Files that were taken before, by a 128-bit hash of what they are known by: a collision would lose a file, and at a
@@ -195,6 +227,11 @@ impl FileSource {
     }
 }
 
+fn fail(point: &str) -> Result<(), ConnectorError> {
+    ssql_state::failpoint::reach(point)
+        .map_err(|e| ConnectorError::new("FAILED_FILE_OPERATION", Domain::External, e.to_string()))
+}
+
 impl Source for FileSource {
     fn schema(&self) -> &Schema {
         &self.reader.schema
@@ -209,17 +246,16 @@ impl Source for FileSource {
         self.last = Some(end);
         let mut newest = None;
         for (batch, bytes) in restored.entries {
-            let entry: LogEntry = serde_json::from_slice(&bytes).map_err(|e| {
-                let message = format!("the checkpoint's list of files of batch {batch} cannot be read: {e}");
-                ConnectorError::new("STREAM_FAILED", Domain::External, message)
-            })?;
+            let entry = entry_of(batch, &bytes)?;
             // An entry past the offset belongs to a batch that was never begun: its files are new again.
             if entry.log_offset > end {
                 continue;
             }
             newest = Some(entry.log_offset);
             entry.files.iter().for_each(|file| self.seen.insert(file));
-            if entry.log_offset + KEPT_BATCHES > end {
+            if let Some(horizon) = entry.compacted_from {
+                self.seen.horizon = self.seen.horizon.max(horizon);
+            } else if entry.log_offset + KEPT_BATCHES > end {
                 self.batches.insert(entry.log_offset, entry.files);
             }
         }
@@ -261,10 +297,8 @@ impl Source for FileSource {
         self.seen.purge();
         let log_offset = self.last.map_or(0, |n| n + 1);
         self.last = Some(log_offset);
-        let entry = LogEntry { log_offset, files };
-        let bytes = serde_json::to_vec(&entry).map_err(|e| {
-            ConnectorError::new("STREAM_FAILED", Domain::Internal, format!("the list of files cannot be written: {e}"))
-        })?;
+        let entry = LogEntry { log_offset, files, compacted_from: None };
+        let bytes = bytes_of(&entry)?;
         self.batches.insert(log_offset, entry.files);
         Ok(Some(Batch { end: serde_json::json!({ "logOffset": log_offset }), log_entry: Some(bytes) }))
     }
@@ -293,15 +327,22 @@ impl Source for FileSource {
         self.reader.splits(&files, projection)
     }
 
+    fn compactor(&self) -> Option<Compactor> {
+        let max_age = self.options.max_age;
+        Some(Arc::new(move |entries| compact(entries, max_age)))
+    }
+
     fn committed(&mut self, end: &Offset) -> Result<(), ConnectorError> {
         let end = self.log_offset(Some(end))?.unwrap_or(0);
         let rest = self.batches.split_off(&(end + 1));
         let done = std::mem::replace(&mut self.batches, rest);
-        for file in done.values().flatten() {
+        for file in done.values().flatten().filter(|_| self.options.clean != CleanSource::Off) {
+            fail("clean-source-before")?;
             // A file that cannot be cleaned away is read no second time for that, so the query goes on, as in Spark.
             if let Err(error) = self.clean(file) {
                 eprintln!("warning: cannot clean up `{}`: {error}", file.path.display());
             }
+            fail("clean-source-after")?;
         }
         Ok(())
     }

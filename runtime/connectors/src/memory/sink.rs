@@ -1,7 +1,7 @@
 //! The memory sink: APPEND and UPDATE add rows, COMPLETE replaces them.
 
 use arrow::array::RecordBatch;
-use ssql_engine::connector::{ConnectorError, Sink, SinkBatch, Staged};
+use ssql_engine::connector::{ConnectorError, Holder, Sink, SinkBatch, Staged};
 use ssql_ir::EmitMode;
 
 use super::hub::{Shared, SinkRows, lock};
@@ -27,7 +27,7 @@ impl Sink for MemorySink {
         "MemorySink".to_string()
     }
 
-    fn start(&self, _query_id: &str, _last_committed: Option<u64>) -> Result<(), ConnectorError> {
+    fn start(&self, _query: &Holder, _last_committed: Option<u64>) -> Result<(), ConnectorError> {
         Ok(())
     }
 

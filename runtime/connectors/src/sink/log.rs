@@ -1,18 +1,16 @@
 //! The log of a sink directory: which batches are committed, and the lease of the query that writes.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use ssql_engine::connector::{ConnectorError, Domain};
+use ssql_engine::connector::{ConnectorError, Domain, Holder};
 use ssql_state::log::{LogError, SegmentLog};
+use ssql_state::{Lease, LeaseError, failpoint, file};
 
 /// Directory of the log inside the sink's directory. Readers pass over names that begin with `_`.
 const LOG_DIR: &str = "_ssql_log";
-/// Records after which the log is made short at the next start.
-const COMPACT_AFTER: usize = 1000;
 
 /// A file that waits to be renamed into its place.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,8 +38,10 @@ pub(super) struct CommitLog {
     log: SegmentLog,
     committed: HashMap<String, u64>,
     next: u64,
-    /// Locked as long as it is open; the system gives it back when the process dies.
-    _lease: File,
+    /// Records since the log was made short, and how many make it worth doing again.
+    records: u64,
+    compact_after: u64,
+    _lease: Lease,
 }
 
 /// Where files are staged.
@@ -51,16 +51,23 @@ pub(super) fn staging_dir(location: &Path) -> PathBuf {
 
 /// Makes the names in a directory durable.
 pub(super) fn sync_dir(dir: &Path) -> Result<(), ConnectorError> {
-    ssql_state::log::sync_dir(dir).map_err(failed)
+    failpoint::reach("sink-before-dir-sync").map_err(failed)?;
+    file::sync_dir(dir).map_err(failed)
 }
 
 impl CommitLog {
-    /// Takes the lease, does the renames that the log promises, and removes what was staged in vain.
-    pub(super) fn open(location: &Path, query: &str, last_committed: Option<u64>) -> Result<CommitLog, ConnectorError> {
+    /// Takes the lease, does the renames that the log promises, and removes what was staged in vain. The log is made
+    /// short each `compact_after` batches.
+    pub(super) fn open(
+        location: &Path,
+        query: &Holder,
+        last_committed: Option<u64>,
+        compact_after: u64,
+    ) -> Result<CommitLog, ConnectorError> {
         let staging = staging_dir(location);
         fs::create_dir_all(&staging).map_err(|e| ConnectorError::io("create", &staging, e))?;
         let lease = take_lease(location, query)?;
-        let (mut log, records) = SegmentLog::open(&location.join(LOG_DIR)).map_err(failed)?;
+        let (log, records) = SegmentLog::open(&location.join(LOG_DIR), "sink-log").map_err(failed)?;
 
         let mut staged = HashSet::new();
         for item in fs::read_dir(&staging).map_err(|e| ConnectorError::io("list", &staging, e))? {
@@ -69,35 +76,35 @@ impl CommitLog {
         }
         let mut committed: HashMap<String, u64> = HashMap::new();
         let mut next = 0;
-        let count = records.len();
+        let count = records.len() as u64;
         for record in records {
             next = record.sequence + 1;
             let record: Record = serde_json::from_slice(&record.payload).map_err(|e| {
                 let message = format!("the log in `{}` cannot be read: {e}", location.join(LOG_DIR).display());
-                ConnectorError::new("STREAM_FAILED", Domain::External, message)
+                ConnectorError::new("SINK_LOG_CORRUPT", Domain::External, message)
             })?;
             for (query, batch) in record.committed {
                 committed.entry(query).and_modify(|b| *b = batch.max(*b)).or_insert(batch);
             }
             let promised: Vec<StagedFile> = record.files.into_iter().filter(|f| staged.remove(&f.name)).collect();
-            publish(location, &promised, true)?;
+            if !promised.is_empty() {
+                failpoint::reach("sink-before-recover").map_err(failed)?;
+                promised.iter().try_for_each(|file| check_whole(&staging, file))?;
+                publish(location, &promised, true)?;
+                failpoint::reach("sink-after-recover").map_err(failed)?;
+            }
         }
         for name in staged {
             let path = staging.join(name);
+            failpoint::reach("sink-before-clean").map_err(failed)?;
             fs::remove_file(&path).map_err(|e| ConnectorError::io("remove", &path, e))?;
+            failpoint::reach("sink-after-clean").map_err(failed)?;
         }
         if let Some(batch) = last_committed {
-            committed.entry(query.to_string()).and_modify(|b| *b = batch.max(*b)).or_insert(batch);
+            committed.entry(query.query_id.clone()).and_modify(|b| *b = batch.max(*b)).or_insert(batch);
         }
-        if count > COMPACT_AFTER {
-            let head = Record { committed: committed.clone(), files: Vec::new() };
-            log.roll().map_err(failed)?;
-            append(&mut log, next, &head)?;
-            log.sync().map_err(failed)?;
-            log.remove_below(next).map_err(failed)?;
-            next += 1;
-        }
-        Ok(CommitLog { location: location.to_path_buf(), log, committed, next, _lease: lease })
+        let location = location.to_path_buf();
+        Ok(CommitLog { location, log, committed, next, records: count, compact_after, _lease: lease })
     }
 
     pub(super) fn is_committed(&self, query: &str, batch: u64) -> bool {
@@ -119,7 +126,22 @@ impl CommitLog {
             self.log.sync().map_err(failed)?;
         }
         self.committed.insert(query.to_string(), batch);
-        publish(&self.location, files, sync)
+        publish(&self.location, files, sync)?;
+        self.records += 1;
+        if self.records > self.compact_after { self.compact() } else { Ok(()) }
+    }
+
+    /// Makes the log one record: the newest batch of each query. All files that it listed are in their places, where
+    /// readers find them without it.
+    fn compact(&mut self) -> Result<(), ConnectorError> {
+        let head = Record { committed: self.committed.clone(), files: Vec::new() };
+        self.log.roll().map_err(failed)?;
+        let first = self.next;
+        append(&mut self.log, first, &head)?;
+        self.next += 1;
+        self.records = 1;
+        self.log.sync().map_err(failed)?;
+        self.log.remove_below(first).map_err(failed)
     }
 }
 
@@ -128,6 +150,18 @@ fn append(log: &mut SegmentLog, sequence: u64, record: &Record) -> Result<(), Co
         ConnectorError::new("INTERNAL_ERROR", Domain::Internal, format!("a commit record cannot be written: {e}"))
     })?;
     log.append(sequence, &payload).map_err(failed)
+}
+
+/// A file that was promised was synced before: that it has another size now is no crash but damage.
+fn check_whole(staging: &Path, file: &StagedFile) -> Result<(), ConnectorError> {
+    let path = staging.join(&file.name);
+    let bytes = fs::metadata(&path).map_err(|e| ConnectorError::io("read", &path, e))?.len();
+    if bytes == file.bytes {
+        return Ok(());
+    }
+    let message = format!("`{}` belongs to a committed batch and has {bytes} of {} bytes", path.display(), file.bytes);
+    Err(ConnectorError::new("SINK_LOG_CORRUPT", Domain::External, message)
+        .with_help("restore the folder from a copy, or start over with a new sink and a new checkpoint"))
 }
 
 /// Renames files to their places.
@@ -146,7 +180,9 @@ fn publish(location: &Path, files: &[StagedFile], sync: bool) -> Result<(), Conn
                 above = parent.parent();
             }
         }
+        failpoint::reach("sink-before-rename").map_err(failed)?;
         fs::rename(&from, &to).map_err(|e| ConnectorError::io("rename", &from, e))?;
+        failpoint::reach("sink-after-rename").map_err(failed)?;
         dirs.insert(dir);
     }
     if sync {
@@ -158,32 +194,22 @@ fn publish(location: &Path, files: &[StagedFile], sync: bool) -> Result<(), Conn
 }
 
 /// Locks the directory for one query.
-fn take_lease(location: &Path, query: &str) -> Result<File, ConnectorError> {
-    let path = location.join(LOG_DIR).join("lease");
-    let io = |action| {
-        let path = path.clone();
-        move |e| ConnectorError::io(action, &path, e)
-    };
-    let mut file =
-        OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path).map_err(io("open"))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            file.read_to_string(&mut holder).map_err(io("read"))?;
-            let message = format!("`{}` is being written by {}", location.display(), holder.trim());
-            return Err(ConnectorError::new("CONCURRENT_SINK_LOG_UPDATE", Domain::User, message)
-                .with_help("stop the other query, or give this one a directory of its own"));
+fn take_lease(location: &Path, query: &Holder) -> Result<Lease, ConnectorError> {
+    Lease::take(&location.join(LOG_DIR).join("lease"), query).map_err(|e| match e {
+        LeaseError::Held { holder } => {
+            let message = format!("the sink `{}` is in use by {holder}", location.display());
+            ConnectorError::new("CONCURRENT_SINK_LOG_UPDATE", Domain::User, message)
+                .with_help("stop the other query, or give this one a directory of its own")
         }
-        Err(TryLockError::Error(e)) => return Err(io("lock")(e)),
-    }
-    file.set_len(0).map_err(io("write"))?;
-    writeln!(file, "query {query} of process {}", std::process::id()).map_err(io("write"))?;
-    Ok(file)
+        LeaseError::Log(error) => failed(error),
+    })
 }
 
-fn failed(error: LogError) -> ConnectorError {
-    let mut wrapped = ConnectorError::new("FAILED_FILE_OPERATION", Domain::External, error.to_string());
+pub(super) fn failed(error: LogError) -> ConnectorError {
+    if let LogError::Io { action, path, source } = error {
+        return ConnectorError::io(action, &path, source);
+    }
+    let mut wrapped = ConnectorError::new("SINK_LOG_CORRUPT", Domain::External, error.to_string());
     wrapped.source = Some(Box::new(error));
     wrapped
 }

@@ -4,8 +4,9 @@
 //! [`Sink::write`] writes a partition's files into `_ssql_log/staging`, under names that no reader takes, and syncs
 //! them. [`Sink::commit`] appends one record to the log in `_ssql_log` that lists them: from then on the batch is
 //! committed. Only then are the files renamed to their places. A crash between is mended by [`Sink::start`], which does
-//! the renames that the log promises and removes all else that is staged. Names are fixed by query, batch and partition,
-//! so a batch that is delivered again is recognised, and nothing can stand in the directory twice.
+//! the renames that the log promises and removes all else that is staged. Names in the directory are fixed by query, batch
+//! and partition, so a batch that is delivered again is recognised, and nothing can stand there twice; staged names have the
+//! run in them too, so that what a later run has half written is never taken for what an earlier one has promised.
 
 mod files;
 mod log;
@@ -21,14 +22,18 @@ use std::sync::{Mutex, PoisonError};
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 use jiff::tz::TimeZone;
-use ssql_engine::connector::{ConnectorError, Declaration, Domain, Sink, SinkBatch, Staged};
+use ssql_engine::connector::{ConnectorError, Declaration, Domain, Holder, Sink, SinkBatch, Staged};
 use ssql_ir::EmitMode;
+use ssql_state::failpoint;
 use ssql_stdlib::CellFormatter;
 
 use self::files::FileFormat;
 use self::log::{CommitLog, StagedFile, sync_dir};
 use crate::file::Format;
 use crate::file::partitions::{NULL_NAME, escape, one_batch};
+
+/// Batches after which the log is made short, where the option `compactInterval` does not say otherwise.
+const COMPACT_AFTER: u64 = 100;
 
 /// A directory that a query writes to.
 pub(crate) struct FileSink {
@@ -39,8 +44,12 @@ pub(crate) struct FileSink {
     data: Vec<usize>,
     time_zone: TimeZone,
     sync: bool,
+    /// Batches after which the log is made short.
+    compact_after: u64,
     /// Open between [`Sink::start`] and the sink's end; gone after a failed commit, whose renames a new start must finish.
     log: Mutex<Option<CommitLog>>,
+    /// Marks the staged files of this run.
+    run: Mutex<String>,
 }
 
 impl FileSink {
@@ -64,7 +73,9 @@ impl FileSink {
             data,
             time_zone: declaration.time_zone.clone(),
             sync: declaration.options.boolean("sync", true)?,
+            compact_after: declaration.options.integer("compactInterval", COMPACT_AFTER)?.max(1),
             log: Mutex::new(None),
+            run: Mutex::default(),
         })
     }
 
@@ -115,11 +126,14 @@ impl FileSink {
 
     /// Writes one file into the staging directory.
     fn stage(&self, staged: &Path, rows: &[RecordBatch]) -> Result<u64, ConnectorError> {
+        failpoint::reach("sink-file-before-write").map_err(log::failed)?;
         let file = fs::File::create(staged).map_err(|e| ConnectorError::io("create", staged, e))?;
         let failed = |e: std::io::Error| ConnectorError::io("write", staged, e);
         self.format.write(&file, rows).map_err(failed)?;
         if self.sync {
+            failpoint::reach("sink-file-before-sync").map_err(log::failed)?;
             file.sync_all().map_err(failed)?;
+            failpoint::reach("sink-file-after-sync").map_err(log::failed)?;
         }
         Ok(file.metadata().map_err(failed)?.len())
     }
@@ -142,11 +156,12 @@ impl Sink for FileSink {
         format!("FileSink[file:{}]", self.location.display())
     }
 
-    fn start(&self, query_id: &str, last_committed: Option<u64>) -> Result<(), ConnectorError> {
+    fn start(&self, query: &Holder, last_committed: Option<u64>) -> Result<(), ConnectorError> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         // The lease is given back before it is taken again.
         *log = None;
-        *log = Some(CommitLog::open(&self.location, query_id, last_committed)?);
+        *log = Some(CommitLog::open(&self.location, query, last_committed, self.compact_after)?);
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = name_part(&query.run_id);
         Ok(())
     }
 
@@ -168,10 +183,19 @@ impl Sink for FileSink {
             self.by_directory(&all)?.into_iter().map(|(dir, rows)| (dir, vec![rows])).collect()
         };
         let stem = format!("part-{partition:05}-{}-{:010}", name_part(batch.query_id), batch.batch);
+        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (i, (dir, rows)) in groups.into_iter().enumerate() {
-            let name = format!("{stem}-{i}.tmp");
+            let name = format!("{stem}-{i}.{run}.tmp");
             let staged = log::staging_dir(&self.location).join(&name);
-            let bytes = self.stage(&staged, &rows)?;
+            let bytes = match self.stage(&staged, &rows) {
+                Ok(bytes) => bytes,
+                Err(e) => {
+                    // Nobody else knows of these files: the batch has no staged part of this partition to abort.
+                    let _ = fs::remove_file(&staged);
+                    self.remove(&files);
+                    return Err(e);
+                }
+            };
             let target = format!("{dir}{stem}{}", self.format.suffix());
             files.push(StagedFile { name, target, rows: rows.iter().map(|b| b.num_rows() as u64).sum(), bytes });
         }

@@ -359,6 +359,17 @@ impl AggregateState {
         out
     }
 
+    /// The groups with their keys and their results as of now.
+    pub fn rows(&mut self) -> Result<Vec<RecordBatch>> {
+        let spec = &self.spec;
+        let mut out = Vec::new();
+        for (_, bucket) in self.partitions.iter_mut().flat_map(|buckets| buckets.iter_mut()) {
+            let all: Vec<u32> = (0..bucket.groups.table.len() as u32).collect();
+            out.push(spec.finish(&mut bucket.groups, &all)?);
+        }
+        Ok(out)
+    }
+
     /// Takes up a snapshot or the changes of one batch.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<()> {
         let damaged = |what: &str| {

@@ -1,6 +1,8 @@
 //! `Op::Dedup`: the first row of each key passes.
 
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, TimestampMicrosecondArray, UInt32Array};
 use arrow::compute::take_record_batch;
 use ssql_abi::{KeyKind, RowLayout};
 use ssql_ir::{CloseRule, Schema};
@@ -11,7 +13,7 @@ use crate::operators::codec::{Reader, put_bytes};
 use crate::operators::groups::{Buckets, Closing, Groups, NEVER, key_kind};
 use crate::operators::keys::KeyColumn;
 use crate::operators::step::timestamps;
-use crate::views::HashedKeys;
+use crate::views::{HashedKeys, key_column};
 
 /// Keys seen, and when each may be forgotten.
 ///
@@ -143,6 +145,33 @@ impl Dedup {
             }
         }
         out
+    }
+
+    /// The keys seen, and, WITHIN WATERMARK, when each is forgotten (`expires`). `input`: the operator's input.
+    pub fn rows(&mut self, input: &Schema) -> Result<Vec<RecordBatch>> {
+        let mut fields: Vec<ssql_ir::Field> = self.keys.iter().map(|&k| input.fields[k as usize].clone()).collect();
+        if self.within {
+            fields.push(ssql_ir::Field::new("expires", ssql_ir::DataType::Timestamp, true));
+        }
+        let schema = ssql_stdlib::arrow_schema(&Schema::new(fields));
+        let expiry_at = self.layout.agg_offsets.first().copied().filter(|_| self.within);
+        let mut out = Vec::new();
+        for (_, bucket) in self.buckets.iter_mut() {
+            let table = &bucket.groups.table;
+            let all: Vec<u32> = (0..table.len() as u32).collect();
+            let mut columns = Vec::with_capacity(schema.fields().len());
+            for (field, column) in self.key_columns.iter().enumerate() {
+                columns.push(column.decode(key_column(table, &all, field, &column.physical_type())?)?);
+            }
+            if let Some(at) = expiry_at {
+                let times = all.iter().map(|&row| Some(expiry(table.row(row), at)).filter(|&t| t != i64::MAX));
+                let times = TimestampMicrosecondArray::from_iter(times);
+                let data_type = schema.field(columns.len()).data_type().clone();
+                columns.push(Arc::new(times.with_data_type(data_type)));
+            }
+            out.push(RecordBatch::try_new(Arc::clone(&schema), columns)?);
+        }
+        Ok(out)
     }
 
     /// Takes up a snapshot or the changes of one batch.

@@ -443,6 +443,12 @@ impl SessionState {
         out
     }
 
+    /// The open sessions with their keys and their results as of now.
+    pub fn rows(&mut self) -> Result<RecordBatch> {
+        let all = self.all();
+        self.batch(&all)
+    }
+
     /// Takes up a snapshot or the changes of one batch.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<()> {
         let damaged = |what: &str| {

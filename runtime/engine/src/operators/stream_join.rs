@@ -7,7 +7,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StringViewArray, TimestampMicrosecondArray,
+    UInt32Array, new_null_array,
+};
 use arrow::buffer::NullBuffer;
 use arrow::compute::{filter_record_batch, not, take};
 use arrow::datatypes::SchemaRef;
@@ -364,6 +367,46 @@ impl StreamJoin {
             own.kept.all(side as u8, &mut out);
         }
         out
+    }
+
+    /// The rows kept: their side, whether they have found a match, when they go, and their columns as `left.name` or
+    /// `right.name`.
+    pub fn rows(&mut self, left: &Schema, right: &Schema) -> Result<Vec<RecordBatch>> {
+        let mut fields = vec![
+            Field::new("side", DataType::String, false),
+            Field::new("matched", DataType::Boolean, false),
+            Field::new("expires", DataType::Timestamp, true),
+        ];
+        for (side, schema) in [("left", left), ("right", right)] {
+            fields.extend(
+                schema.fields.iter().map(|f| Field::new(format!("{side}.{}", f.name), f.data_type.clone(), true)),
+            );
+        }
+        let schema = arrow_schema(&Schema::new(fields));
+        let mut out = Vec::new();
+        for (side, own) in self.sides.iter().enumerate() {
+            let kept = own.kept.in_order();
+            for part in kept.chunks(PAIRS) {
+                let names = vec![["left", "right"][side]; part.len()];
+                let times = part.iter().map(|k| Some(k.expiry()).filter(|&t| t != NEVER));
+                let times = TimestampMicrosecondArray::from_iter(times);
+                let mut columns: Vec<ArrayRef> = vec![
+                    Arc::new(StringViewArray::from_iter_values(names)),
+                    Arc::new(BooleanArray::from_iter(part.iter().map(|k| Some(k.matched)))),
+                    Arc::new(times.with_data_type(schema.field(2).data_type().clone())),
+                ];
+                let values = own.decode(part.iter().map(|k| &*k.row))?;
+                let first = columns.len() + if side == 0 { 0 } else { left.len() };
+                for (i, field) in schema.fields().iter().enumerate().skip(columns.len()) {
+                    columns.push(match i.checked_sub(first).and_then(|i| values.get(i)) {
+                        Some(values) => Arc::clone(values),
+                        None => new_null_array(field.data_type(), part.len()),
+                    });
+                }
+                out.push(RecordBatch::try_new(Arc::clone(&schema), columns)?);
+            }
+        }
+        Ok(out)
     }
 
     /// Takes up a snapshot or the changes of one batch.

@@ -24,6 +24,7 @@ pub struct QueryHandle {
     name: String,
     id: String,
     run_id: String,
+    notes: Vec<String>,
     shared: Arc<Shared>,
     driver: Mutex<Driver>,
 }
@@ -103,7 +104,8 @@ impl Shared {
 impl QueryHandle {
     /// Starts a query: opens its checkpoint, restores its state, and lets it run by its trigger.
     pub fn start(spec: QuerySpec, on_progress: Option<OnProgress>) -> Result<QueryHandle> {
-        let mut runner = Runner::start(spec)?;
+        let query = spec.name.clone();
+        let mut runner = guarded(|| Runner::start(spec)).map_err(|e| e.in_query(&query))?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 status: QueryStatus {
@@ -121,6 +123,7 @@ impl QueryHandle {
             changed: Condvar::new(),
             on_progress,
         });
+        let notes = runner.notes().to_vec();
         let (name, id, run_id) = (runner.name().to_owned(), runner.id().to_owned(), runner.run_id().to_owned());
         let driver = if runner.trigger() == Trigger::Manual {
             Driver::Manual(Some(Box::new(runner)))
@@ -129,7 +132,7 @@ impl QueryHandle {
             let thread = std::thread::Builder::new()
                 .name(format!("ssql-{name}"))
                 .spawn(move || {
-                    let result = guarded(|| drive(&mut runner, &of_thread));
+                    let result = guarded(|| drive(&mut runner, &of_thread)).map_err(|e| runner.attribute(e));
                     // The checkpoint's lease ends before anyone is told that the query has.
                     drop(runner);
                     of_thread.update(|s| {
@@ -146,7 +149,7 @@ impl QueryHandle {
                 .map_err(|e| EngineError::internal(format!("no thread for the query: {e}")))?;
             Driver::Thread(Some(thread))
         };
-        Ok(QueryHandle { name, id, run_id, shared, driver: Mutex::new(driver) })
+        Ok(QueryHandle { name, id, run_id, notes, shared, driver: Mutex::new(driver) })
     }
 
     /// Name of the query.
@@ -162,6 +165,11 @@ impl QueryHandle {
     /// Id of this run.
     pub fn run_id(&self) -> &str {
         &self.run_id
+    }
+
+    /// What the user should know of how it was taken up: that it was changed, that its state begins anew.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// What the query is doing.
@@ -240,6 +248,7 @@ impl QueryHandle {
                     Ok(())
                 });
                 if let Err(e) = result {
+                    let e = runner.attribute(e);
                     *slot = None;
                     self.shared.update(|s| {
                         s.error = Some(Arc::new(e));
@@ -266,15 +275,9 @@ impl QueryHandle {
 }
 
 /// A panic in the engine becomes the query's error: other queries of the process go on.
-fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        let what = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no message");
-        Err(EngineError::internal(format!("a worker panicked: {what}")))
-    })
+fn guarded<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
+        .unwrap_or_else(|panic| Err(EngineError::of_panic(&*panic)))
 }
 
 /// Runs micro-batches by the query's trigger until it ends.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ssql_ir::Pipeline;
 
+use crate::checkpoint::Durability;
 use crate::clock::Clock;
 use crate::connector::{Sink, Source};
 use crate::exec::Tables;
@@ -51,6 +52,8 @@ pub struct QuerySpec {
     pub trigger: Trigger,
     /// Checkpoint directory; without one a restart begins anew.
     pub checkpoint: Option<PathBuf>,
+    /// How the checkpoint is kept.
+    pub durability: Durability,
     /// Session time zone.
     pub time_zone: jiff::tz::TimeZone,
     /// Processing time.

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use ssql_ir::{AggCall, CloseRule, Node, NodeId, Op, Pipeline};
+use ssql_ir::{NodeId, Op, Pipeline};
 use ssql_state::{StateVersions, failpoint};
 use ssql_stdlib::EvalContext;
 
-use crate::checkpoint::{Checkpoint, PlannedBatch};
-use crate::connector::{Offset, ReadLimit, Restored, SinkBatch};
+use crate::background::{Job, Stop};
+use crate::checkpoint::{Checkpoint, Opening, PlannedBatch};
+use crate::connector::{Holder, Offset, ReadLimit, Restored, SinkBatch};
 use crate::error::{EngineError, Result};
 use crate::exec::{BatchInput, BatchReport, Executor};
 use crate::graph::Unit;
 use crate::progress::{QueryProgress, SinkProgress, SourceProgress, StateOperatorProgress, iso_millis};
 use crate::query::batch::executor;
 use crate::query::{QuerySpec, Trigger};
+use crate::stateful;
 use crate::watermark::{BatchWatermark, EventTimeStats, SavedWatermarks, WatermarkTracker};
 
 /// What a call of [`Runner::run_next`] did.
@@ -31,9 +33,13 @@ pub enum Advance {
 pub struct Runner {
     spec: QuerySpec,
     executor: Executor,
+    /// The snapshot that is being made: of which of `versions`, and its size once it is done. It stands before the
+    /// checkpoint, since it must have ended when the lease does.
+    snapshot: Option<(usize, Job<u64>)>,
     checkpoint: Option<Checkpoint>,
     /// State on disk of each stateful node.
     versions: Vec<(usize, StateVersions)>,
+    notes: Vec<String>,
     tracker: WatermarkTracker,
     id: String,
     run_id: String,
@@ -55,7 +61,15 @@ impl Runner {
         let run_id = uuid::Uuid::new_v4().to_string();
         let (checkpoint, recovered) = match &spec.checkpoint {
             Some(dir) => {
-                let (checkpoint, recovered) = Checkpoint::open(dir, spec.sources.len(), &state_shape(&spec.pipeline))?;
+                let opening = Opening {
+                    query: &spec.name,
+                    run_id: &run_id,
+                    pipeline: &spec.pipeline,
+                    sources: spec.sources.iter().map(|s| kind_of(&s.description())).collect(),
+                    compactors: spec.sources.iter().map(|s| s.compactor()).collect(),
+                    durability: spec.durability,
+                };
+                let (checkpoint, recovered) = Checkpoint::open(dir, opening)?;
                 (Some(checkpoint), recovered)
             }
             None => (None, Default::default()),
@@ -63,7 +77,9 @@ impl Runner {
         let id = checkpoint.as_ref().map_or_else(|| uuid::Uuid::new_v4().to_string(), |c| c.id().to_owned());
         let mut runner = Runner {
             executor,
+            snapshot: None,
             versions: Vec::new(),
+            notes: recovered.notes.clone(),
             tracker,
             id,
             run_id,
@@ -87,18 +103,6 @@ impl Runner {
         };
         runner.tracker.restore(&recovered.watermarks);
         for (batch, planned) in recovered.planned {
-            if planned.offsets.len() != runner.offsets.len() {
-                return Err(EngineError::new(
-                    "QUERY_CHANGED",
-                    crate::connector::Domain::User,
-                    format!(
-                        "the checkpoint belongs to a query with {} sources; this one has {}",
-                        planned.offsets.len(),
-                        runner.offsets.len()
-                    ),
-                )
-                .with_help("Use a new CHECKPOINT LOCATION for the changed query."));
-            }
             if Some(batch) == recovered.committed {
                 runner.offsets = planned.offsets;
                 runner.last_evict = planned.watermark.evict;
@@ -107,7 +111,9 @@ impl Runner {
             }
         }
         runner.restore_state(recovered.committed)?;
-        runner.spec.sink.start(&runner.id, recovered.committed)?;
+        let holder =
+            Holder { query: runner.spec.name.clone(), query_id: runner.id.clone(), run_id: runner.run_id.clone() };
+        runner.spec.sink.start(&holder, recovered.committed)?;
         Ok(runner)
     }
 
@@ -121,9 +127,19 @@ impl Runner {
         &self.run_id
     }
 
+    /// What the user should know of how it was taken up.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// Name of the query.
     pub fn name(&self) -> &str {
         &self.spec.name
+    }
+
+    /// A failure as one of this query's, in the batch at hand unless it says another.
+    pub fn attribute(&self, e: EngineError) -> EngineError {
+        e.in_query(&self.spec.name).in_batch(self.next_batch)
     }
 
     /// When its micro-batches run.
@@ -144,15 +160,16 @@ impl Runner {
 
     fn restore_state(&mut self, committed: Option<u64>) -> Result<()> {
         let Some(checkpoint) = &self.checkpoint else { return Ok(()) };
+        let floor = checkpoint.durability().snapshot_floor;
         let graph = self.executor.graph_mut();
         for (node, unit) in graph.units.iter_mut().enumerate() {
-            if !is_stateful(unit) {
+            if !stateful::is_stateful(&graph.pipeline, node) {
                 continue;
             }
             let n = self.versions.len();
-            let (versions, restored) = StateVersions::open(&checkpoint.state_dir(n), committed)?;
-            for bytes in restored.snapshot.iter().chain(&restored.deltas) {
-                restore_unit(unit, bytes)?;
+            let (versions, restored) = StateVersions::open(&checkpoint.state_dir(n), committed, floor)?;
+            for bytes in restored.parts() {
+                stateful::restore(unit, bytes).map_err(|e| e.in_operator(|| stateful::name(&graph.pipeline, node)))?;
             }
             self.versions.push((node, versions));
         }
@@ -207,7 +224,11 @@ impl Runner {
         let evict = self.tracker.global();
         let finishes_state = evict > self.last_evict && {
             let graph = self.executor.graph();
-            graph.units.iter().zip(&graph.pipeline.nodes).any(|(unit, node)| finishes_by_watermark(unit, &node.op))
+            graph
+                .units
+                .iter()
+                .zip(&graph.pipeline.nodes)
+                .any(|(unit, node)| stateful::finishes_by_watermark(unit, &node.op))
         };
         if !has_new && !finishes_state {
             return Ok(None);
@@ -264,7 +285,7 @@ impl Runner {
                 staged.lock().unwrap_or_else(PoisonError::into_inner).push((partition, part));
                 Ok(())
             })?;
-            failpoint::reach("sink-staged");
+            failpoint::reach("sink-staged")?;
             for (node, versions) in &mut self.versions {
                 let delta = report.deltas.iter().find(|(n, _)| n == node).map_or(&[][..], |(_, d)| d);
                 versions.append(batch, delta)?;
@@ -281,9 +302,9 @@ impl Runner {
                 return Err(e);
             }
         };
-        failpoint::reach("sink-before-commit");
+        failpoint::reach("sink-before-commit")?;
         let delivered = timed(&mut timing, "commitBatch", || sink.commit(&target, staged))?;
-        failpoint::reach("sink-after-commit");
+        failpoint::reach("sink-after-commit")?;
 
         let graph = self.executor.graph();
         let seen: Vec<(NodeId, EventTimeStats)> = graph
@@ -310,21 +331,39 @@ impl Runner {
         Ok(self.progress(batch, &planned, &starts, &report, &seen, delivered, began, timing))
     }
 
-    /// Writes snapshots of the states whose changelogs have grown out of proportion.
+    /// Begins a snapshot of a state whose changelog has grown out of proportion, and takes note of the one begun before.
+    /// It is made beside the query, from what is on disk: no batch waits for it.
     fn snapshot_where_due(&mut self, batch: u64) -> Result<()> {
-        let watermark = self.last_evict;
-        let units = &mut self.executor.graph_mut().units;
-        for (node, versions) in &mut self.versions {
-            if versions.wants_snapshot() {
-                let state = snapshot_unit(&mut units[*node], watermark);
-                versions.snapshot(batch, &state)?;
-            }
+        if let Some((n, job)) = &mut self.snapshot {
+            let Some(ended) = job.ended() else { return Ok(()) };
+            let n = *n;
+            self.snapshot = None;
+            self.versions[n].1.end_snapshot(ended?);
         }
+        let Some(checkpoint) = &self.checkpoint else { return Ok(()) };
+        let Some(n) = self.versions.iter().position(|(_, versions)| versions.wants_snapshot()) else { return Ok(()) };
+        let (node, versions) = &mut self.versions[n];
+        versions.begin_snapshot()?;
+        let work = SnapshotWork {
+            dir: versions.dir().to_path_buf(),
+            pipeline: self.spec.pipeline.clone(),
+            node: *node,
+            n_partitions: self.spec.runtime.n_partitions,
+            watermark: self.last_evict,
+            batch,
+            keep: batch.saturating_sub(checkpoint.durability().retain),
+        };
+        self.snapshot = Some((n, Job::start("snapshot", move |stop| work.run(stop))?));
         Ok(())
     }
 
     /// Makes all that was committed durable: a graceful stop.
     pub fn sync(&mut self) -> Result<()> {
+        if let Some((_, mut job)) = self.snapshot.take()
+            && let Some(ended) = job.ended()
+        {
+            ended?;
+        }
         self.checkpoint.as_mut().map_or(Ok(()), Checkpoint::sync)
     }
 
@@ -439,77 +478,44 @@ impl Runner {
     }
 }
 
-/// What each stateful operator keeps, in words that stay the same while the state can be read.
-fn state_shape(pipeline: &Pipeline) -> Vec<String> {
-    let call = |c: &AggCall| {
-        let args: Vec<String> = c.arg_types.iter().map(ToString::to_string).collect();
-        let distinct = if c.distinct { "DISTINCT " } else { "" };
-        format!("{}({distinct}{})", c.function, args.join(", "))
-    };
-    let shape = |node: &Node| {
-        let types = |keys: &[u32], input: usize| {
-            let fields = &pipeline.nodes[node.inputs[input].0 as usize].schema.fields;
-            keys.iter().map(|&k| fields[k as usize].data_type.to_string()).collect::<Vec<_>>().join(", ")
-        };
-        let closes =
-            |rule: &Option<CloseRule>| rule.map_or(String::new(), |r| format!(", closing after {} us", r.add_micros));
-        let calls = |aggs: &[AggCall]| aggs.iter().map(call).collect::<Vec<_>>().join(", ");
-        Some(match &node.op {
-            Op::Aggregate { keys, aggs, close, .. } => {
-                format!("{} by ({}){}", calls(aggs), types(keys, 0), closes(close))
-            }
-            Op::SessionAggregate { keys, aggs, .. } => format!("sessions of {} by ({})", calls(aggs), types(keys, 0)),
-            Op::Dedup { keys, close, within_watermark } => {
-                let within = if *within_watermark { " within the watermark" } else { "" };
-                format!("distinct ({}){within}{}", types(keys, 0), closes(close))
-            }
-            Op::StreamJoin { kind, left, .. } => format!("{kind:?} join on ({})", types(&left.keys, 0)),
-            Op::Limit { .. } => "a limit".to_owned(),
-            _ => return None,
-        })
-    };
-    pipeline.nodes.iter().filter_map(shape).collect()
+/// What a snapshot is made of.
+struct SnapshotWork {
+    dir: std::path::PathBuf,
+    pipeline: Pipeline,
+    node: usize,
+    n_partitions: usize,
+    watermark: i64,
+    batch: u64,
+    keep: u64,
 }
 
-fn is_stateful(unit: &Unit) -> bool {
-    matches!(unit, Unit::Aggregate(..) | Unit::Session(_) | Unit::Dedup(_) | Unit::StreamJoin(_) | Unit::Limit(_))
-}
-
-/// Whether a moved watermark alone gives the operator something to do (Spark's `shouldRunAnotherBatch`).
-fn finishes_by_watermark(unit: &Unit, op: &Op) -> bool {
-    match (unit, op) {
-        (Unit::Aggregate(_, state), _) => state.finishes_by_watermark(),
-        (Unit::Session(_) | Unit::Dedup(_), _) => true,
-        (_, Op::StreamJoin { left, right, .. }) => left.expire.is_some() || right.expire.is_some(),
-        _ => false,
-    }
-}
-
-fn restore_unit(unit: &mut Unit, bytes: &[u8]) -> Result<()> {
-    match unit {
-        Unit::Aggregate(_, state) => state.restore(bytes),
-        Unit::Session(state) => state.restore(bytes),
-        Unit::Dedup(state) => state.restore(bytes),
-        Unit::StreamJoin(state) => state.restore(bytes),
-        Unit::Limit(limit) => {
-            if let Some(seen) = bytes.first_chunk::<8>() {
-                limit.restore(u64::from_le_bytes(*seen));
+impl SnapshotWork {
+    /// Restores the state of the batch as a restart would, writes it whole, and removes what nobody needs any more.
+    /// Returns its size.
+    fn run(self, stop: &Stop) -> Result<u64> {
+        let restored = StateVersions::read(&self.dir, self.batch)?;
+        let mut unit = stateful::instantiate(&self.pipeline, self.node, self.n_partitions)?;
+        for part in restored.parts() {
+            if stop.asked() {
+                return Ok(0);
             }
-            Ok(())
+            stateful::restore(&mut unit, part)?;
         }
-        _ => Ok(()),
+        drop(restored);
+        let state = stateful::snapshot(&mut unit, self.watermark);
+        drop(unit);
+        if stop.asked() {
+            return Ok(0);
+        }
+        StateVersions::write_snapshot(&self.dir, self.batch, &state)?;
+        StateVersions::remove_before(&self.dir, self.keep)?;
+        Ok(state.len() as u64)
     }
 }
 
-fn snapshot_unit(unit: &mut Unit, watermark: i64) -> Vec<u8> {
-    match unit {
-        Unit::Aggregate(_, state) => state.snapshot(watermark),
-        Unit::Session(state) => state.snapshot(watermark),
-        Unit::Dedup(state) => state.snapshot(watermark),
-        Unit::StreamJoin(state) => state.snapshot(watermark),
-        Unit::Limit(limit) => limit.seen().to_le_bytes().to_vec(),
-        _ => Vec::new(),
-    }
+/// The kind of a source: its description without the place.
+fn kind_of(description: &str) -> String {
+    description.split_once('[').map_or(description, |(kind, _)| kind).to_owned()
 }
 
 /// Runs a step and notes its milliseconds.

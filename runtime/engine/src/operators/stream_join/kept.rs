@@ -185,9 +185,14 @@ impl KeptRows {
 
     /// Appends all rows, in order of number.
     pub fn all(&self, side: u8, out: &mut Vec<u8>) {
+        self.in_order().iter().for_each(|k| k.encode(side, out));
+    }
+
+    /// All rows, in order of number.
+    pub fn in_order(&self) -> Vec<&Kept> {
         let mut rows: Vec<&Kept> = self.slots.iter().flatten().collect();
         rows.sort_unstable_by_key(|k| k.number);
-        rows.iter().for_each(|k| k.encode(side, out));
+        rows
     }
 
     /// Keeps a row of a snapshot or changelog under its number.
@@ -233,6 +238,11 @@ impl KeptRows {
 }
 
 impl Kept {
+    /// When it goes, microseconds; [`NEVER`] if no watermark expires it.
+    pub fn expiry(&self) -> i64 {
+        self.expiry
+    }
+
     fn encode(&self, side: u8, out: &mut Vec<u8>) {
         out.extend_from_slice(&[ADDED, side]);
         out.extend_from_slice(&self.number.to_le_bytes());
