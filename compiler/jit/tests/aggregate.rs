@@ -6,14 +6,13 @@ mod support;
 use std::collections::HashMap;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::Rng;
 use ssql_abi::{ColumnView, GroupTable, KernelError, KeyKind, RowLayout, hash_columns};
 use ssql_ir::{AggArg, AggCall, DataType as T, Field, Schema};
 use ssql_jit::compile_aggregate;
 use ssql_stdlib::aggregate::SKIP;
 use ssql_stdlib::{EvalError, Objects, StateRows, aggregate, canonical_floats, state_size};
-use support::{Taste, Views, bytes_of, columns_of_all_types, random_batch};
+use support::{Dice, Taste, Views, bytes_of, columns_of_all_types, random_batch};
 
 fn call(function: &str, args: &[u32], schema: &Schema, filter: Option<u32>) -> AggCall {
     let arg_types: Vec<T> = args.iter().map(|&c| schema.fields[c as usize].data_type.clone()).collect();
@@ -45,7 +44,7 @@ fn key_kind(t: &T) -> KeyKind {
     }
 }
 
-fn random_calls(rng: &mut StdRng, schema: &Schema) -> Vec<AggCall> {
+fn random_calls(rng: &mut Dice, schema: &Schema) -> Vec<AggCall> {
     (0..rng.random_range(1..5))
         .map(|_| {
             let filter = rng.random_ratio(1, 3).then(|| rng.random_range(0..2));
@@ -140,7 +139,7 @@ fn without_odd_floats(batch: &RecordBatch) -> RecordBatch {
 }
 
 fn case(seed: u64) -> bool {
-    let rng = &mut StdRng::seed_from_u64(seed);
+    let rng = &mut Dice::seeded(seed);
     let schema = columns_of_all_types();
     let keys: Vec<u32> = (0..rng.random_range(0..4)).map(|_| rng.random_range(0..schema.len() as u32)).collect();
     let calls = random_calls(rng, &schema);

@@ -2,10 +2,9 @@
 
 mod support;
 
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::Rng;
 use ssql_ir::DataType as T;
-use support::{Checked, Exprs, Taste, check_map, columns_of_all_types, random_batch};
+use support::{Dice, Checked, Exprs, Taste, check_map, columns_of_all_types, random_batch};
 
 const RESULTS: [T; 10] =
     [T::Boolean, T::Int8, T::Int16, T::Int32, T::Int64, T::Float32, T::Float64, T::Date, T::Timestamp, T::TimestampNtz];
@@ -14,7 +13,7 @@ fn run(seeds: std::ops::Range<u64>) -> (usize, usize, usize) {
     let schema = columns_of_all_types();
     let (mut compiled, mut errors, mut discarded) = (0, 0, 0);
     for seed in seeds {
-        let mut rng = StdRng::seed_from_u64(seed);
+        let mut rng = Dice::seeded(seed);
         let depth = rng.random_range(1..4);
         let mut exprs = Exprs { rng: &mut rng, schema: &schema };
         let predicate = exprs.rng.random_ratio(2, 3).then(|| exprs.expr(&T::Boolean, depth));

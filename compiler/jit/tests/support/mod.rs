@@ -12,11 +12,49 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::{filter_record_batch, take};
 use rand::Rng;
 use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
 use ssql_abi::{ColumnView, KernelError, MapKernel};
 use ssql_ir::print::ExprText;
 use ssql_ir::{CastMode, DataType as T, Expr, ExprKind, Field, Literal, Schema};
 use ssql_jit::compile_map;
 use ssql_stdlib::{EvalContext, EvalError, arrow_schema, evaluate, filter_mask};
+
+/// Where random choices come from: a seed, or the bytes that a fuzzer chose (and nothing but zeros behind them).
+pub enum Dice {
+    Seeded(Box<StdRng>),
+    Bytes(std::vec::IntoIter<u8>),
+}
+
+impl Dice {
+    pub fn seeded(seed: u64) -> Dice {
+        Dice::Seeded(Box::new(StdRng::seed_from_u64(seed)))
+    }
+
+    pub fn bytes(bytes: &[u8]) -> Dice {
+        Dice::Bytes(bytes.to_vec().into_iter())
+    }
+}
+
+impl RngCore for Dice {
+    fn next_u32(&mut self) -> u32 {
+        match self {
+            Dice::Seeded(rng) => rng.next_u32(),
+            // A byte is spread over the word: choices among few come from its high bits, small numbers from its low ones.
+            Dice::Bytes(bytes) => u32::from(bytes.next().unwrap_or(0)) * 0x0101_0101,
+        }
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        match self {
+            Dice::Seeded(rng) => rng.next_u64(),
+            Dice::Bytes(_) => u64::from(self.next_u32()) << 32 | u64::from(self.next_u32()),
+        }
+    }
+
+    fn fill_bytes(&mut self, into: &mut [u8]) {
+        into.iter_mut().for_each(|b| *b = self.next_u32() as u8);
+    }
+}
 
 /// A batch's columns as generated code sees them; the batch must outlive it.
 pub struct Views {
@@ -79,14 +117,14 @@ pub enum Taste {
     Wild,
 }
 
-fn random_int(rng: &mut StdRng, taste: Taste, least: i64, most: i64) -> i64 {
+fn random_int(rng: &mut Dice, taste: Taste, least: i64, most: i64) -> i64 {
     if taste == Taste::Wild && rng.random_ratio(1, 6) {
         return [least, least + 1, most, most - 1, least / 2, most / 3][rng.random_range(0..6)];
     }
     rng.random_range(-4..=6)
 }
 
-fn random_float(rng: &mut StdRng, taste: Taste) -> f64 {
+fn random_float(rng: &mut Dice, taste: Taste) -> f64 {
     if rng.random_ratio(1, if taste == Taste::Wild { 3 } else { 12 }) {
         let odd = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, 127.9, -128.9, 32767.5, 2147483648.0];
         let odder = [-2147483649.0, i64::MAX as f64, -9.3e18, 1e300, 5e-324, 127.0, 128.0, -129.0, 0.1];
@@ -95,7 +133,7 @@ fn random_float(rng: &mut StdRng, taste: Taste) -> f64 {
     f64::from(rng.random_range(-8..9)) / 2.0
 }
 
-pub fn random_string(rng: &mut StdRng) -> String {
+pub fn random_string(rng: &mut Dice) -> String {
     let stem = ["", "a", "abc", "abcd", "abcdefghijkl", "abcdefghijklm", "abcd a long string", "abcd a long strinh"];
     let mut s = stem[rng.random_range(0..stem.len())].to_owned();
     if rng.random_ratio(1, 4) {
@@ -104,14 +142,14 @@ pub fn random_string(rng: &mut StdRng) -> String {
     s
 }
 
-fn random_micros(rng: &mut StdRng, taste: Taste) -> i64 {
+fn random_micros(rng: &mut Dice, taste: Taste) -> i64 {
     if taste == Taste::Wild && rng.random_ratio(1, 10) {
         return [i64::MIN, i64::MAX, i64::MIN + 7, -1, -1_000_000][rng.random_range(0..5)];
     }
     rng.random_range(-200_000_000_000..200_000_000_000)
 }
 
-fn random_column(rng: &mut StdRng, t: &T, rows: usize, nulls: bool, taste: Taste) -> ArrayRef {
+fn random_column(rng: &mut Dice, t: &T, rows: usize, nulls: bool, taste: Taste) -> ArrayRef {
     let nulls = nulls.then(|| NullBuffer::from_iter((0..rows).map(|_| rng.random_ratio(4, 5))));
     macro_rules! ints {
         ($array:ty, $t:ty) => {{
@@ -154,7 +192,7 @@ fn random_column(rng: &mut StdRng, t: &T, rows: usize, nulls: bool, taste: Taste
 }
 
 /// A batch that starts in the middle of its buffers, so that bitmaps start at odd bits.
-pub fn random_batch(rng: &mut StdRng, schema: &Schema, rows: usize, taste: Taste) -> RecordBatch {
+pub fn random_batch(rng: &mut Dice, schema: &Schema, rows: usize, taste: Taste) -> RecordBatch {
     let skip = rng.random_range(0..10);
     let no_nulls = rng.random_ratio(1, 3);
     let columns = schema
@@ -167,7 +205,7 @@ pub fn random_batch(rng: &mut StdRng, schema: &Schema, rows: usize, taste: Taste
 
 /// Random typed expressions over a schema.
 pub struct Exprs<'a> {
-    pub rng: &'a mut StdRng,
+    pub rng: &'a mut Dice,
     pub schema: &'a Schema,
 }
 
