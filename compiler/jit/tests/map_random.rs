@@ -4,7 +4,7 @@ mod support;
 
 use rand::Rng;
 use ssql_ir::DataType as T;
-use support::{Dice, Checked, Exprs, Taste, check_map, columns_of_all_types, random_batch};
+use support::{Checked, Dice, Exprs, Taste, check_map, columns_of_all_types, random_batch};
 
 const RESULTS: [T; 10] =
     [T::Boolean, T::Int8, T::Int16, T::Int32, T::Int64, T::Float32, T::Float64, T::Date, T::Timestamp, T::TimestampNtz];

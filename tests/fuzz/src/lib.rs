@@ -100,7 +100,8 @@ pub fn expressions(data: &[u8]) {
     let schema = columns_of_all_types();
     let mut dice = Dice::bytes(data);
     let depth = dice.random_range(1..4);
-    let predicate = dice.random::<bool>().then(|| Exprs { rng: &mut dice, schema: &schema }.expr(&DataType::Boolean, depth));
+    let predicate =
+        dice.random::<bool>().then(|| Exprs { rng: &mut dice, schema: &schema }.expr(&DataType::Boolean, depth));
     let project: Vec<_> = (0..dice.random_range(0..3))
         .map(|_| {
             let t = &results[dice.random_range(0..results.len())];
@@ -313,8 +314,9 @@ fn template() -> &'static Path {
         let dir = tempfile::tempdir().expect("a folder").keep();
         std::fs::create_dir(dir.join("in")).expect("a folder");
         for i in 0..3 {
-            let lines: String =
-                (0..5).map(|j| format!("{{\"ts\":\"2024-01-01 00:{:02}:00\",\"k\":\"k{j}\",\"v\":{i}}}\n", 7 * i + j)).collect();
+            let lines: String = (0..5)
+                .map(|j| format!("{{\"ts\":\"2024-01-01 00:{:02}:00\",\"k\":\"k{j}\",\"v\":{i}}}\n", 7 * i + j))
+                .collect();
             std::fs::write(dir.join(format!("in/{i}.json")), lines).expect("a file");
         }
         run_job(&dir).expect("the undamaged run");

@@ -31,7 +31,7 @@ impl Dice {
     }
 
     pub fn bytes(bytes: &[u8]) -> Dice {
-        Dice::Bytes(bytes.to_vec().into_iter())
+        Dice::Bytes(Vec::from(bytes).into_iter())
     }
 }
 
