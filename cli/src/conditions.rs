@@ -94,17 +94,22 @@ pub fn all() -> &'static [Condition] {
 /// What `ssql explain NAME` prints; `Err` says what is near.
 pub fn explain(name: &str) -> Result<String, String> {
     let wanted = name.trim().to_ascii_uppercase();
-    if let Some(found) = all().iter().find(|c| c.name == wanted) {
-        return Ok(found.text());
-    }
-    let below: Vec<&Condition> =
-        all().iter().filter(|c| c.name.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'))).collect();
-    if !below.is_empty() {
-        let mut out = format!("{wanted} has these conditions:\n\n");
-        for c in below {
+    let list = |head: &str, found: &[&Condition]| {
+        let mut out = format!("{head}\n\n");
+        for c in found {
             let _ = writeln!(out, "{}\n    {}", c.name, c.meaning);
         }
-        return Ok(out);
+        out
+    };
+    let below: Vec<&Condition> =
+        all().iter().filter(|c| c.name.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'))).collect();
+    if let Some(found) = all().iter().find(|c| c.name == wanted) {
+        let more = if below.is_empty() { String::new() } else { list("\nMore of this kind:", &below) };
+        return Ok(found.text() + &more);
+    }
+    let begun: Vec<&Condition> = all().iter().filter(|c| c.name.starts_with(&wanted)).collect();
+    if !below.is_empty() || begun.len() > 1 {
+        return Ok(list(&format!("There are these conditions of {wanted}:"), &begun));
     }
     Err(match suggest(&wanted, all().iter().map(|c| c.name)) {
         Some(near) => format!("there is no condition `{wanted}`\nhelp: Did you mean `{near}`?"),

@@ -10,15 +10,19 @@ use crate::token::{Token, TokenKind};
 /// The brackets and intervals of one fragment, in script positions.
 #[derive(Debug, Clone, Default)]
 pub struct Extents {
+    /// In the order in which they open.
     brackets: Vec<Bracket>,
+    /// In script order.
     intervals: Vec<Interval>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Bracket {
     open: u32,
-    /// Behind the closing bracket.
+    /// Behind the closing bracket; not behind `open` where none closes it.
     end: u32,
+    /// The bracket around it.
+    parent: Option<u32>,
     /// Where the name of the call ends whose arguments these are.
     call: Option<u32>,
 }
@@ -36,16 +40,19 @@ impl Extents {
     /// Those of a fragment's tokens.
     pub(crate) fn of(text: &str, tokens: &[Token]) -> Extents {
         let mut extents = Extents::default();
-        let mut open = Vec::new();
+        let mut around = Vec::new();
         for (i, token) in tokens.iter().enumerate() {
             match token.kind {
                 TokenKind::LParen => {
                     let call = i.checked_sub(1).filter(|n| is_call_name(text, tokens, *n));
-                    open.push((token.span.start, call.map(|n| tokens[n].span.end)));
+                    let (open, call) = (token.span.start, call.map(|n| tokens[n].span.end));
+                    let parent = around.last().copied();
+                    around.push(extents.brackets.len() as u32);
+                    extents.brackets.push(Bracket { open, end: open, parent, call });
                 }
                 TokenKind::RParen => {
-                    if let Some((open, call)) = open.pop() {
-                        extents.brackets.push(Bracket { open, end: token.span.end, call });
+                    if let Some(bracket) = around.pop().and_then(|b| extents.brackets.get_mut(b as usize)) {
+                        bracket.end = token.span.end;
                     }
                 }
                 TokenKind::Word if text[token.span.range()].eq_ignore_ascii_case("INTERVAL") => {
@@ -73,27 +80,46 @@ impl Extents {
         let mut span = span;
         loop {
             let before = span;
-            for i in &self.intervals {
-                if i.whole.start < span.start && span.start <= i.first.start {
-                    span.start = i.whole.start;
-                }
-                if span.end == i.last && span.start <= i.first.start {
-                    span.end = i.whole.end;
-                }
+            if let Some(i) = self.interval_at(span.start)
+                && span.start <= i.first.start
+            {
+                span.start = i.whole.start;
             }
-            for b in &self.brackets {
-                let opened = span.start <= b.open && b.open < span.end;
-                let closed = span.start < b.end && b.end <= span.end;
-                if (opened && span.end < b.end) || b.call == Some(span.end) {
-                    span.end = b.end;
-                } else if closed && b.open < span.start {
-                    span.start = b.open;
-                }
+            if let Some(i) = self.interval_at(span.end - 1)
+                && span.end == i.last
+                && span.start <= i.first.start
+            {
+                span.end = i.whole.end;
+            }
+            let opened = self.around(span.end).filter(|b| b.open >= span.start).map(|b| b.end).max();
+            let closed = self.around(span.start).filter(|b| b.end <= span.end).map(|b| b.open).min();
+            span.end = opened.unwrap_or(span.end);
+            span.start = closed.unwrap_or(span.start);
+            let next = self.brackets.partition_point(|b| b.open < span.end);
+            if let Some(arguments) = self.brackets.get(next).filter(|b| b.call == Some(span.end) && b.end > b.open) {
+                span.end = arguments.end;
             }
             if span == before {
                 return span;
             }
         }
+    }
+
+    /// The brackets that the position stands inside, innermost first. There are few: text that nests deep is refused.
+    fn around(&self, at: u32) -> impl Iterator<Item = &Bracket> {
+        let mut next = self.brackets.partition_point(|b| b.open < at).checked_sub(1);
+        std::iter::from_fn(move || {
+            let bracket = self.brackets.get(next?)?;
+            next = bracket.parent.map(|p| p as usize);
+            Some(bracket)
+        })
+        .filter(move |b| at < b.end)
+    }
+
+    /// The interval that holds the position.
+    fn interval_at(&self, at: u32) -> Option<&Interval> {
+        let i = self.intervals.partition_point(|i| i.whole.start <= at).checked_sub(1)?;
+        self.intervals.get(i).filter(|i| at < i.whole.end)
     }
 }
 
@@ -121,5 +147,7 @@ mod tests {
         assert_eq!(completed("SELECT count(*) FROM s", "count"), "count(*)");
         assert_eq!(completed("SELECT f(a, g(b)) FROM s", "f(a, g(b"), "f(a, g(b))");
         assert_eq!(completed("a IN (1, 2)", "a"), "a");
+        assert_eq!(completed("((a + b) * c) - d", "b) * c) - d"), "((a + b) * c) - d");
+        assert_eq!(completed("f(x", "f"), "f");
     }
 }

@@ -42,6 +42,7 @@ const HINTS: &[Hint] = &[
     Hint { condition: REFUSED, find: computed_column },
     Hint { condition: SYNTAX, find: watermark_order },
     Hint { condition: SYNTAX, find: emit_in_brackets },
+    Hint { condition: SYNTAX, find: operand_before_emit },
     Hint { condition: SYNTAX, find: unfinished_emit },
     Hint { condition: SYNTAX, find: trigger },
     Hint { condition: SYNTAX, find: missing_semicolon },
@@ -51,6 +52,7 @@ const HINTS: &[Hint] = &[
     Hint { condition: SYNTAX, find: trailing_comma },
     Hint { condition: SYNTAX, find: unclosed_case },
     Hint { condition: SYNTAX, find: overwrite },
+    Hint { condition: SYNTAX, find: bare_option },
     Hint { condition: SYNTAX, find: foreign_clause },
     Hint { condition: SYNTAX, find: comma_between_columns },
 ];
@@ -226,6 +228,17 @@ fn emit_in_brackets(p: &Place<'_>) -> Option<Found> {
     )
 }
 
+/// `WHERE a AND EMIT APPEND`: EMIT was taken for the operand that is missing before it.
+fn operand_before_emit(p: &Place<'_>) -> Option<Found> {
+    let emit = p.at.checked_sub(1).filter(|e| p.is(*e, "EMIT") && p.is_in(p.at, MODES))?;
+    let before = emit.checked_sub(1)?;
+    says(
+        p.span(before, before),
+        format!("expected an expression between `{}` and `EMIT`", p.word(before)),
+        format!("Complete what `{}` begins, or take it away.", p.word(before)),
+    )
+}
+
 fn unfinished_emit(p: &Place<'_>) -> Option<Found> {
     let before = p.at.checked_sub(1)?;
     let near = |w: &str| crate::keyword::nearest(w, MODES.iter().copied()).is_some();
@@ -259,8 +272,9 @@ fn missing_semicolon(p: &Place<'_>) -> Option<Found> {
         return None;
     }
     let last = p.tokens[previous].span;
+    let final_character = p.text[last.range()].chars().next_back().map_or(0, char::len_utf8) as u32;
     says(
-        Span::new(last.end.saturating_sub(1), last.end),
+        Span::new(last.end - final_character, last.end),
         format!("expected `;` after this, before `{}`", p.word(p.at)),
         "Statements end with `;`.",
     )
@@ -328,6 +342,16 @@ fn unclosed_case(p: &Place<'_>) -> Option<Found> {
 fn overwrite(p: &Place<'_>) -> Option<Found> {
     (p.is(p.at, "OVERWRITE") && p.at == 1)
         .then(|| helps("Write INSERT INTO; a streaming query that shall replace its whole result says EMIT COMPLETE."))
+        .flatten()
+}
+
+/// `OPTIONS (key word)`.
+fn bare_option(p: &Place<'_>) -> Option<Found> {
+    let open = (0..p.at).rev().find(|i| p.kind(*i) == Some(TokenKind::LParen))?;
+    let options = open.checked_sub(1).is_some_and(|i| p.is_in(i, &["OPTIONS", "WITH"])) && p.depth(p.at) == 1;
+    let begins = [Some(TokenKind::LParen), Some(TokenKind::Comma)].contains(&p.kind(p.at.checked_sub(1)?));
+    (options && !begins && p.kind(p.at) == Some(TokenKind::Word))
+        .then(|| helps(format!("A text stands in single quotes: '{}'.", p.word(p.at))))
         .flatten()
 }
 

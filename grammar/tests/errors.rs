@@ -1,6 +1,6 @@
 //! What the front end says about wrong scripts, and that no text brings it down.
 
-use ssql_grammar::{Diagnostic, SourceFile, dump, parse_script, print};
+use ssql_grammar::{Diagnostic, SourceFile, Style, dump, parse_script, print, token};
 
 fn errors(text: &str) -> Vec<Diagnostic> {
     parse_script(&SourceFile::new("t.ssql", text)).1
@@ -184,4 +184,39 @@ fn shuffled_tokens_never_panic() {
         }
         survives(&text);
     }
+}
+
+/// Each statement of the samples with one token left out, doubled or exchanged with the next: whatever is said about it
+/// can be shown.
+#[test]
+fn whatever_is_said_can_be_shown() {
+    let samples =
+        [include_str!("data/statements.ssql"), "SELECT größe\nSELECT 'ß' FROM 数据 WHERE größe > 5 MINUTEN\nEMIT ß;"];
+    let mut told = 0;
+    for text in samples {
+        let tokens = token::lex(text, &mut Vec::new()).tokens;
+        for (i, t) in tokens.iter().enumerate() {
+            let (before, this, after) =
+                (&text[..t.span.start as usize], &text[t.span.range()], &text[t.span.end as usize..]);
+            let next = tokens.get(i + 1).map_or("", |n| &text[n.span.range()]);
+            let behind = tokens.get(i + 1).map_or("", |n| &text[n.span.end as usize..]);
+            for broken in [
+                format!("{before}{after}"),
+                format!("{before}{this} {this}{after}"),
+                format!("{before}{next} {this}{behind}"),
+            ] {
+                // The statements around the broken one only cost time.
+                let from = broken[..before.len()].rfind(';').map_or(0, |at| at + 1);
+                let to =
+                    broken[before.len()..].match_indices(';').nth(1).map_or(broken.len(), |(at, _)| before.len() + at);
+                let file = SourceFile::new("broken", &broken[from..to]);
+                for d in parse_script(&file).1 {
+                    told += 1;
+                    assert!(d.render(&file, Style::Plain).contains(&d.message), "{broken}");
+                    assert!(!d.to_json(&file).is_empty());
+                }
+            }
+        }
+    }
+    assert!(told > 500, "{told}");
 }

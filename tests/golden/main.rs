@@ -12,6 +12,7 @@
 //! `BLESS=1 cargo test -p ssql-tests --test golden` rewrites the expected text; it refuses under CI, and an error is
 //! recorded only where the stage is `diag` or `run`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -19,11 +20,43 @@ use ssql_tests::{difference, files, root, short_name};
 
 fn main() {
     let dir = root().join("tests/golden");
-    let trials = files(&dir, "ssql")
+    let mut trials: Vec<Trial> = files(&dir, "ssql")
         .into_iter()
         .map(|path| Trial::test(short_name(&path, &dir), move || check(&path)))
         .collect();
+    trials.push(Trial::test("every_statement_has_a_golden", every_statement_has_a_golden));
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+/// Each form of a statement stands in a golden of the stages `ast` and `fmt`; what can be run stands in one of `run`.
+fn every_statement_has_a_golden() -> Result<(), Failed> {
+    const NOT_RUN: &[&str] = &["MERGE INTO", "SHOW WATERMARKS", "SHOW QUERY STATUS", "SHOW QUERY PROGRESS"];
+    // Lists of running things and of functions change with time and with every function.
+    const CHANGING: &[&str] = &["SHOW QUERIES", "SHOW FUNCTIONS"];
+    let forms = |stage: &str| -> BTreeSet<&'static str> {
+        let head = format!("--! stage = {stage}\n");
+        let texts =
+            files(&root().join("tests/golden"), "ssql").into_iter().filter_map(|p| std::fs::read_to_string(p).ok());
+        let texts = texts.filter(|t| t.starts_with(&head));
+        texts
+            .flat_map(|t| ssql_grammar::parse_script(&ssql_grammar::SourceFile::new("golden", t)).0.statements)
+            .map(|s| s.kind.name())
+            .collect()
+    };
+    let (ast, fmt, run) = (forms("ast"), forms("fmt"), forms("run"));
+    let mut missing: Vec<String> = ast.difference(&fmt).map(|s| format!("{s}: fmt")).collect();
+    missing.extend(fmt.difference(&ast).map(|s| format!("{s}: ast")));
+    let exempt = |s: &&&str| NOT_RUN.contains(*s) || CHANGING.contains(*s);
+    missing.extend(ast.difference(&run).filter(|s| !exempt(s)).map(|s| format!("{s}: run")));
+    // The grammar's statements, counted where they are declared.
+    let source = std::fs::read_to_string(root().join("grammar/src/ast.rs"))?;
+    let named = source.split("pub fn name(&self)").skip(1).flat_map(|b| b.split("\n    }\n").next());
+    let all: BTreeSet<&str> = named.flat_map(|b| b.split('"').skip(1).step_by(2)).collect();
+    missing.extend(all.iter().filter(|s| !ast.contains(**s)).map(|s| format!("{s}: any")));
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(format!("statements without a golden: {missing:#?}").into()),
+    }
 }
 
 fn check(path: &Path) -> Result<(), Failed> {

@@ -104,3 +104,25 @@ fn wrong_programs_raise_their_condition_and_right_ones_raise_none() {
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
+
+#[test]
+fn what_only_a_session_of_another_kind_is_told() {
+    let file = SourceFile::new("script", "ADVANCE CLOCK INTERVAL 5 SECONDS;");
+    let mut session = Session::new(SessionConfig::default()).unwrap();
+    assert_eq!(session.run_script(&file).unwrap_err().diagnostics[0].condition, "UNSUPPORTED_FEATURE.CLOCK");
+    let failure = ssql::explain("ir", &file, SessionConfig::default()).unwrap_err();
+    assert_eq!(failure.diagnostics[0].condition, "NOTHING_TO_EXPLAIN");
+}
+
+#[test]
+fn views_and_subqueries_nest_to_a_limit() {
+    let mut text = String::from("CREATE VIEW v0 AS SELECT 1 AS a;\n");
+    for i in 1..=70 {
+        text.push_str(&format!("CREATE VIEW v{i} AS SELECT a FROM v{};\n", i - 1));
+    }
+    // As much stack as a process begins with: frames of a build without optimisation are large.
+    let check = move || told(&Program { files: vec![], text }, tempfile::tempdir().unwrap().path());
+    let thread = std::thread::Builder::new().stack_size(8 << 20).spawn(check).unwrap();
+    let found = thread.join().unwrap();
+    assert!(found.iter().any(|d| d.condition == "RECURSION_LEVEL_LIMIT_EXCEEDED"), "{found:?}");
+}

@@ -133,6 +133,7 @@ fn option(
         let message = format!("the connector `{}` has no option `{}`", desc.name, entry.key);
         let help = match suggest(&entry.key, known().map(|o| o.name)) {
             Some(near) => format!("Did you mean `{near}`?"),
+            None if known().next().is_none() => "It takes no options here.".to_string(),
             None => format!("Its options are: {}.", known().map(|o| o.name).collect::<Vec<_>>().join(", ")),
         };
         return fail_help("UNKNOWN_OPTION", message, entry.key_span, help);

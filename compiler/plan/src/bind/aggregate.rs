@@ -214,12 +214,19 @@ impl<'a> Binder<'a> {
                     "Write the window in GROUP BY, for example GROUP BY TUMBLE(ts, INTERVAL 5 MINUTES), and select window_start, window_end.",
                 );
             }
+            let windowed = groups
+                .iter()
+                .any(|(from, _)| matches!(from.kind, ExprKind::Column(c) if self.columns.get(c).window_edge));
+            let help = match windowed && column.data_type == DataType::Timestamp {
+                true => format!("Take window_start or window_end, the window of the rows, or one value: max({name})."),
+                false => format!("Add `{name}` to GROUP BY, or take one value of it: any_value({name}), max({name})."),
+            };
             return if grouped {
                 fail_help(
                     "MISSING_AGGREGATION",
                     format!("`{name}` is neither grouped by nor inside an aggregate"),
                     span,
-                    format!("Add `{name}` to GROUP BY, or take one value of it: any_value({name}), max({name})."),
+                    help,
                 )
             } else {
                 fail_help(

@@ -140,6 +140,13 @@ pub(crate) fn resolve_error(e: ResolveError, args: &[Expr], span: Span) -> Box<D
     for help in e.help {
         d = d.with_help(help);
     }
+    let is_time = |a: &Expr| matches!(a.data_type, DataType::Timestamp | DataType::TimestampNtz);
+    if d.condition == "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES"
+        && args.iter().any(is_time)
+        && args.iter().any(|a| a.data_type.is_numeric())
+    {
+        d = d.with_help("A length of time is an interval: ts - INTERVAL 5 MINUTES.");
+    }
     Box::new(d)
 }
 

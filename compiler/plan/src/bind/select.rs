@@ -47,7 +47,14 @@ impl<'a> Binder<'a> {
             ("EXCLUDE", select.exclude.is_some()),
         ] {
             if present {
-                return self.not_in_dialect(clause, span);
+                let help = match clause {
+                    "TOP" => "Write LIMIT at the end of the query.",
+                    "INTO" => "Write INSERT INTO target SELECT ...",
+                    "EXCLUDE" => "Write SELECT * EXCEPT (column, ...).",
+                    "CLUSTER BY" | "DISTRIBUTE BY" | "SORT BY" => "Leave it out, or write ORDER BY.",
+                    _ => "Leave it out.",
+                };
+                return fail_help("UNSUPPORTED_FEATURE", format!("{clause} is not part of this dialect"), span, help);
             }
         }
         Ok(())

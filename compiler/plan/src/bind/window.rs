@@ -101,6 +101,14 @@ impl<'a> Binder<'a> {
             );
         };
         let args = self.argument_asts(name, f, span)?;
+        if args.first().is_some_and(|a| self.clauses.table_argument(a).is_some()) {
+            return fail_help(
+                "UNSUPPORTED_EXPR_FOR_OPERATOR",
+                format!("`{name}` over a TABLE makes rows and stands in FROM"),
+                span,
+                format!("Write FROM {0}(TABLE s, ...), or {0}(ts, ...) here.", name.to_uppercase()),
+            );
+        }
         let input = Env { aggs: None, analytics: None, window: None, ..*env };
         let definition = self.bind_definition(form, name, &args, span, &input)?;
         let known = slot.borrow().clone();

@@ -48,8 +48,9 @@ pub(super) fn relation(c: &ast::CreateRelation, kind: RelationKind, span: Span, 
     let mut exists = false;
     keep(name_taken(&c.name, c.or_replace, c.if_not_exists, catalog).map(|e| exists = e));
     let mut declared = None;
+    let mut column_errors = vec![];
     if let Some(columns) = &c.columns {
-        keep(fields(columns, catalog).map(|f| declared = Some(f)));
+        declared = fields(columns, catalog, &mut column_errors);
     }
     let direction = if kind == RelationKind::Stream { Direction::Stream } else { Direction::Static };
     let mut option_errors = vec![];
@@ -66,6 +67,7 @@ pub(super) fn relation(c: &ast::CreateRelation, kind: RelationKind, span: Span, 
             errors.push(*d);
         }
     }
+    errors.extend(column_errors);
     errors.extend(option_errors);
     if let Some(w) = &c.watermark
         && errors.is_empty()
@@ -98,24 +100,30 @@ pub(super) fn relation(c: &ast::CreateRelation, kind: RelationKind, span: Span, 
     done(relation, c.or_replace, exists, errors)
 }
 
-fn fields(columns: &[ast::ColumnDef], catalog: &Catalog) -> Fallible<Vec<Field>> {
+/// The declared columns; None if one of them has a mistake, all of which go to `errors`.
+fn fields(columns: &[ast::ColumnDef], catalog: &Catalog, errors: &mut Vec<Diagnostic>) -> Option<Vec<Field>> {
+    let before = errors.len();
     let mut out: Vec<Field> = vec![];
-    for c in columns {
-        if let Some(first) = out.iter().position(|f| f.name.eq_ignore_ascii_case(&c.name.value)) {
-            return Err(Box::new(
-                Diagnostic::error("COLUMN_ALREADY_EXISTS", format!("the column `{}` is declared twice", c.name.value))
+    for (i, c) in columns.iter().enumerate() {
+        let same = |other: &&ast::ColumnDef| other.name.value.eq_ignore_ascii_case(&c.name.value);
+        if let Some(first) = columns[..i].iter().find(same) {
+            let message = format!("the column `{}` is declared twice", c.name.value);
+            errors.push(
+                Diagnostic::error("COLUMN_ALREADY_EXISTS", message)
                     .at(c.name.span)
-                    .with_label(columns[first].name.span, "first declared here")
+                    .with_label(first.name.span, "first declared here")
                     .with_help("Give one of them another name."),
-            ));
+            );
         }
         if let Some(default) = &c.default {
-            return Err(Box::new(not_executed("DEFAULT", default.span)));
+            errors.push(not_executed("DEFAULT", default.span));
         }
-        let t = Binder::new(catalog, &c.data_type.clauses, c.data_type.span).bind_type(&c.data_type.sql)?;
-        out.push(Field::new(&c.name.value, t, c.not_null.is_none()));
+        match Binder::new(catalog, &c.data_type.clauses, c.data_type.span).bind_type(&c.data_type.sql) {
+            Ok(t) => out.push(Field::new(&c.name.value, t, c.not_null.is_none())),
+            Err(d) => errors.push(*d),
+        }
     }
-    Ok(out)
+    (errors.len() == before).then_some(out)
 }
 
 fn schema(
