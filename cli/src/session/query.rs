@@ -5,13 +5,14 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ssql_engine::checkpoint::Durability;
-use ssql_engine::connector::{Declaration, Options, Sink};
+use ssql_engine::connector::{Declaration, Options};
 use ssql_engine::progress::QueryProgress;
+use ssql_engine::query::RestartPolicy;
 use ssql_engine::query::handle::{OnProgress, no_such_query};
 use ssql_engine::{EngineError, QueryHandle, QuerySpec, Result, Trigger};
 use ssql_grammar::{SourceFile, Span};
 use ssql_ir::Op;
-use ssql_plan::{SinkTarget, StreamingPlan};
+use ssql_plan::{SinkTarget, StreamingPlan, option_span};
 
 use super::relations::{connector_name, connector_of};
 use super::{Failure, Outcome, Session, Started, diagnostic, not_yet, user};
@@ -45,10 +46,10 @@ impl Session {
                     return Err(not_yet("REJECTS TO"));
                 }
                 let declaration = self.declaration(relation, relation.schema.clone().unwrap_or_default());
-                sources.push(connector_of(&self.registry, connector_name(relation))?.source(&declaration)?);
+                sources.push((connector_name(relation).to_owned(), declaration));
             }
         }
-        let sink = self.open_sink(&plan)?;
+        let sink = self.sink_declaration(&plan)?;
         let trigger = match plan.trigger {
             _ if self.config.manual => Trigger::Manual,
             ssql_plan::Trigger::Default => Trigger::Default,
@@ -57,26 +58,41 @@ impl Session {
             ssql_plan::Trigger::Once => Trigger::Once,
         };
         let on_progress = self.config.progress.then(|| Box::new(print_progress) as OnProgress);
-        let spec = QuerySpec {
-            name: plan.name.clone(),
-            checkpoint: plan.checkpoint.as_ref().map(|c| PathBuf::from(self.place(c))),
-            durability: self.durability(),
-            pipeline: plan.pipeline,
-            sources,
-            tables: Arc::new(self.tables()),
-            sink,
-            trigger,
-            time_zone: self.time_zone(),
-            clock: Arc::clone(&self.clock),
-            runtime: self.runtime(),
+        let policy = restart_policy(&plan);
+        let name = plan.name.clone();
+        let (registry, tables) = (Arc::clone(&self.registry), Arc::new(self.tables()));
+        let (time_zone, clock, runtime) = (self.time_zone(), Arc::clone(&self.clock), self.runtime());
+        let (checkpoint, durability) =
+            (plan.checkpoint.as_ref().map(|c| PathBuf::from(self.place(c))), self.durability());
+        // A query that is started again opens its sources and its sink anew.
+        let make = move || -> Result<QuerySpec> {
+            let open = |(connector, declaration): &(String, Declaration)| -> Result<_> {
+                Ok(connector_of(&registry, connector)?.source(declaration)?)
+            };
+            Ok(QuerySpec {
+                name: plan.name.clone(),
+                checkpoint: checkpoint.clone(),
+                durability,
+                pipeline: plan.pipeline.clone(),
+                sources: sources.iter().map(open).collect::<Result<_>>()?,
+                tables: tables.clone(),
+                sink: connector_of(&registry, &sink.0)?.sink(&sink.1)?,
+                trigger,
+                time_zone: time_zone.clone(),
+                clock: Arc::clone(&clock),
+                runtime: runtime.clone(),
+            })
         };
-        let handle = Arc::new(QueryHandle::start(spec, on_progress)?);
+        let handle = Arc::new(match policy {
+            Some(policy) => QueryHandle::start_again_on_failure(Box::new(make), policy, on_progress)?,
+            None => QueryHandle::start(make()?, on_progress)?,
+        });
         let notes = handle.notes().to_vec();
         let mut queries = self.queries();
-        queries.retain(|q| !q.handle.name().eq_ignore_ascii_case(&plan.name));
+        queries.retain(|q| !q.handle.name().eq_ignore_ascii_case(&name));
         queries.push(Started { handle, file: file.clone(), span, reported: false });
         drop(queries);
-        Ok((plan.name, notes))
+        Ok((name, notes))
     }
 
     /// How checkpoints of queries started now are kept.
@@ -108,8 +124,8 @@ impl Session {
         }
     }
 
-    /// Opens the sink and lets the catalog know its columns from now on.
-    fn open_sink(&mut self, plan: &StreamingPlan) -> Result<Box<dyn Sink>> {
+    /// The sink's connector and what it is told, and lets the catalog know the sink's columns from now on.
+    fn sink_declaration(&mut self, plan: &StreamingPlan) -> Result<(String, Declaration)> {
         match &plan.sink {
             SinkTarget::Named(name) => {
                 let relation = self
@@ -120,10 +136,10 @@ impl Session {
                     return Err(not_yet("FOREACH BATCH"));
                 }
                 let declaration = self.declaration(relation, plan.schema.clone());
-                let sink = connector_of(&self.registry, connector_name(relation))?.sink(&declaration)?;
+                let connector = connector_name(relation).to_owned();
                 let name = relation.name.clone();
                 self.catalog.set_schema(&name, plan.schema.clone());
-                Ok(sink)
+                Ok((connector, declaration))
             }
             SinkTarget::Console => {
                 let declaration = Declaration {
@@ -134,7 +150,7 @@ impl Session {
                     partition_by: Vec::new(),
                     time_zone: self.time_zone(),
                 };
-                Ok(connector_of(&self.registry, "console")?.sink(&declaration)?)
+                Ok(("console".to_owned(), declaration))
             }
         }
     }
@@ -226,6 +242,25 @@ impl Session {
         }
         if failures.is_empty() { Ok(()) } else { Err(failures) }
     }
+}
+
+/// What OPTIONS (restart 'on-failure', ...) ask for. The planner has checked the values.
+fn restart_policy(plan: &StreamingPlan) -> Option<RestartPolicy> {
+    let option = |name: &str| plan.options.iter().find(|o| o.key.eq_ignore_ascii_case(name)).map(|o| o.value.as_str());
+    option("restart").filter(|word| word.eq_ignore_ascii_case("on-failure"))?;
+    let span = |name: &str, default: Duration| {
+        option(name).and_then(option_span).map_or(default, |us| Duration::from_micros(us.unsigned_abs()))
+    };
+    let default = RestartPolicy::default();
+    let name = plan.name.clone();
+    Some(RestartPolicy {
+        max_attempts: option("restart.maxAttempts").and_then(|n| n.trim().parse().ok()).unwrap_or(default.max_attempts),
+        delay: span("restart.delay", default.delay),
+        max_delay: span("restart.maxDelay", default.max_delay),
+        on_restart: Some(Arc::new(move |e, attempt, wait| {
+            eprintln!("query `{name}` failed: [{}] {}; attempt {attempt} follows in {wait:?}", e.condition, e.message);
+        })),
+    })
 }
 
 /// Waits for the first query to end; its name, or `None` when the time is up (or there is no query).

@@ -33,5 +33,6 @@ pub use diag::Fallible;
 pub use explain::StateBound;
 pub use settings::Settings;
 pub use statement::{
-    BatchPlan, CreateRelation, Explained, Insert, Planned, SinkTarget, StreamingPlan, Trigger, plan_statement,
+    BatchPlan, CreateRelation, Explained, Insert, Planned, SinkTarget, StreamingPlan, Trigger, option_span,
+    plan_statement,
 };

@@ -1,7 +1,7 @@
 //! Named points at which a test can end the process, as a power cut would, or make the step there fail.
 //!
 //! `SSQL_FAILPOINT=name` aborts at the first time the point is reached, `name:3` at the third; `name:3:error` lets that
-//! step fail instead, as a full or broken disk would. With `SSQL_FAILPOINT_LOG=file` each point that is reached is noted
+//! step fail instead, as a full or broken disk would, and `name:3:panic` lets it panic, as a fault of ours would. With `SSQL_FAILPOINT_LOG=file` each point that is reached is noted
 //! there. Without the variables a point costs one load.
 //!
 //! [`POINTS`] names them all: a test ends the process at each and fails if one was not reached.
@@ -101,8 +101,14 @@ pub const POINTS: &[&str] = &[
 struct Armed {
     name: String,
     left: AtomicU64,
-    /// Fail instead of ending the process.
-    error: bool,
+    mode: Mode,
+}
+
+/// What happens there.
+enum Mode {
+    Abort,
+    Error,
+    Panic,
 }
 
 struct Config {
@@ -118,7 +124,12 @@ fn config() -> Option<&'static Config> {
                 let mut parts = text.split(':');
                 let name = parts.next().unwrap_or_default().to_owned();
                 let nth = parts.next().and_then(|n| n.parse().ok()).unwrap_or(1);
-                Armed { name, left: AtomicU64::new(nth), error: parts.next() == Some("error") }
+                let mode = match parts.next() {
+                    Some("error") => Mode::Error,
+                    Some("panic") => Mode::Panic,
+                    _ => Mode::Abort,
+                };
+                Armed { name, left: AtomicU64::new(nth), mode }
             });
             let log = std::env::var_os("SSQL_FAILPOINT_LOG").map(Into::into);
             (armed.is_some() || log.is_some()).then_some(Config { armed, log })
@@ -160,11 +171,14 @@ fn hit(config: &Config, name: &str) -> Result<(), LogError> {
         && armed.name == name
         && armed.left.fetch_sub(1, Ordering::SeqCst) == 1
     {
-        if armed.error {
-            let source = io::Error::new(io::ErrorKind::StorageFull, "a test lets this step fail");
-            return Err(LogError::Io { action: "go past", path: PathBuf::from(name), source });
+        match armed.mode {
+            Mode::Abort => std::process::abort(),
+            Mode::Panic => panic!("a test lets `{name}` panic"),
+            Mode::Error => {
+                let source = io::Error::new(io::ErrorKind::StorageFull, "a test lets this step fail");
+                return Err(LogError::Io { action: "go past", path: PathBuf::from(name), source });
+            }
         }
-        std::process::abort();
     }
     Ok(())
 }

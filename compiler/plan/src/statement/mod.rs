@@ -4,6 +4,7 @@ mod create;
 mod insert;
 mod query;
 
+pub use query::option_span;
 use ssql_grammar::ast::{self, ExplainStage, ObjectKind, Show, StatementKind};
 use ssql_grammar::{Diagnostic, Span};
 use ssql_ir::{EmitMode, Pipeline, Schema};

@@ -251,21 +251,71 @@ fn sink_mode(sink: &Relation, at: Span, mode: EmitMode, catalog: &Catalog) -> Op
     )
 }
 
+/// How the value of a query's option looks.
+enum QueryOption {
+    Text,
+    Word(&'static [&'static str]),
+    Positive,
+    Span,
+}
+
 /// Options of a streaming query.
+const QUERY_OPTIONS: &[(&str, QueryOption)] = &[
+    ("atEnd", QueryOption::Word(&["hold", "close"])),
+    ("checkpointLocation", QueryOption::Text),
+    ("restart", QueryOption::Word(&["never", "on-failure"])),
+    ("restart.maxAttempts", QueryOption::Positive),
+    ("restart.delay", QueryOption::Span),
+    ("restart.maxDelay", QueryOption::Span),
+];
+
+/// A span of time in an option, microseconds: `500ms`, `5s`, `2m`, `1h`, or an interval's text such as `10 seconds`.
+pub fn option_span(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let micros = match unit.trim() {
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        _ => {
+            return ssql_stdlib::parse_interval(text).filter(|(months, us)| *months == 0 && *us >= 0).map(|(_, us)| us);
+        }
+    };
+    number.parse::<i64>().ok()?.checked_mul(micros)
+}
+
 fn query_option(o: &ast::OptionEntry, catalog: &Catalog) -> crate::diag::Fallible<OptionValue> {
-    const KNOWN: [(&str, &[&str]); 2] = [("atEnd", &["hold", "close"]), ("checkpointLocation", &[])];
-    let Some((key, words)) = KNOWN.iter().find(|(k, _)| k.eq_ignore_ascii_case(&o.key)) else {
+    let Some((key, kind)) = QUERY_OPTIONS.iter().find(|(k, _)| k.eq_ignore_ascii_case(&o.key)) else {
         let d = Diagnostic::error("UNKNOWN_OPTION", format!("a query has no option `{}`", o.key)).at(o.key_span);
-        return Err(Box::new(match crate::catalog::suggest(&o.key, KNOWN.iter().map(|(k, _)| *k)) {
+        return Err(Box::new(match crate::catalog::suggest(&o.key, QUERY_OPTIONS.iter().map(|(k, _)| *k)) {
             Some(near) => d.with_help(format!("Did you mean `{near}`?")),
-            None => d.with_help("Its options are: atEnd, checkpointLocation."),
+            None => {
+                let names: Vec<&str> = QUERY_OPTIONS.iter().map(|(k, _)| *k).collect();
+                d.with_help(format!("Its options are: {}.", names.join(", ")))
+            }
         }));
     };
     let value = catalog.literal_text(&o.value)?;
-    if !words.is_empty() && !words.iter().any(|w| w.eq_ignore_ascii_case(&value)) {
+    let expected = match kind {
+        QueryOption::Text => None,
+        QueryOption::Word(words) => {
+            let known = words.iter().any(|w| w.eq_ignore_ascii_case(&value));
+            (!known).then(|| format!("Give one of: {}.", words.join(", ")))
+        }
+        QueryOption::Positive => {
+            let known = value.trim().parse::<u32>().is_ok_and(|n| n > 0);
+            (!known).then(|| "Give a whole number above zero.".to_string())
+        }
+        QueryOption::Span => {
+            let known = option_span(&value).is_some();
+            (!known).then(|| "Give a span of time such as '500ms' or '10 seconds'.".to_string())
+        }
+    };
+    if let Some(help) = expected {
         let message = format!("`{value}` is no value of the option `{key}`");
-        let d = Diagnostic::error("INVALID_OPTION_VALUE", message).at(o.value.span);
-        return Err(Box::new(d.with_help(format!("Give one of: {}.", words.join(", ")))));
+        return Err(Box::new(Diagnostic::error("INVALID_OPTION_VALUE", message).at(o.value.span).with_help(help)));
     }
     Ok(OptionValue { key: key.to_string(), value, span: o.key_span })
 }

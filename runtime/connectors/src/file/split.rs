@@ -208,7 +208,8 @@ impl TextSplit {
             from = rows.decoder.decode(bytes, from..range.end).map_err(|bad| {
                 let start = at + bad.start as u64;
                 let line = open::line_number(file, start).map_or(String::new(), |n| format!(" line {n}"));
-                let message = format!("`{}`{line}: {}", file.path.display(), bad.reason);
+                let record = record_text(&bytes[bad.start.min(range.end)..range.end]);
+                let message = format!("`{}`{line}: {}: {record}", file.path.display(), bad.reason);
                 ConnectorError::new("MALFORMED_RECORD_IN_PARSING", Domain::User, message)
                     .with_help("mode PERMISSIVE turns what cannot be read into NULL; DROPMALFORMED leaves it out")
             })?;
@@ -223,6 +224,17 @@ impl TextSplit {
         let message = format!("`{}`: the record at byte {at} is longer than 1 GiB", file.path.display());
         ConnectorError::new("FAILED_READ_FILE.RECORD_TOO_LONG", Domain::User, message)
     }
+}
+
+/// The record that begins here, as far as it can be shown.
+fn record_text(bytes: &[u8]) -> String {
+    const SHOWN: usize = 200;
+    let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+    let mut shown = String::from_utf8_lossy(&bytes[..end.min(SHOWN)]).trim().to_owned();
+    if end > SHOWN {
+        shown.push_str(" ...");
+    }
+    shown
 }
 
 impl Split for TextSplit {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::connector::{Domain, ReadLimit};
 use crate::error::{EngineError, Result};
 use crate::progress::{QueryProgress, QueryStatus};
+use crate::query::restart::RestartPolicy;
 use crate::query::runner::{Advance, Runner};
 use crate::query::{QuerySpec, Trigger};
 
@@ -18,6 +19,9 @@ const POLL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mi
 
 /// Called after each micro-batch, on the query's thread.
 pub type OnProgress = Box<dyn Fn(&QueryProgress) + Send + Sync>;
+
+/// Makes what a query is started with: its sources and its sink anew each time.
+pub type MakeSpec = Box<dyn FnMut() -> Result<QuerySpec> + Send>;
 
 /// A started query. Dropping the handle leaves the query running; [`QueryHandle::stop`] ends it.
 pub struct QueryHandle {
@@ -51,6 +55,8 @@ struct State {
     ended: bool,
     /// How often the query found nothing to do.
     idle: u64,
+    /// Micro-batches finished.
+    batches: u64,
     /// Someone waits for that; do not sleep.
     hurry: bool,
 }
@@ -80,7 +86,20 @@ impl Shared {
                 s.progress.pop_front();
             }
             s.progress.push_back(progress);
+            s.batches += 1;
         });
+    }
+
+    /// Sleeps until `deadline` or a stop. True: stop.
+    fn sleep_through(&self, deadline: Instant) -> bool {
+        loop {
+            if self.sleep_until(deadline) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+        }
     }
 
     /// Sleeps until `deadline`, a stop, or someone in a hurry. True: stop.
@@ -104,8 +123,26 @@ impl Shared {
 impl QueryHandle {
     /// Starts a query: opens its checkpoint, restores its state, and lets it run by its trigger.
     pub fn start(spec: QuerySpec, on_progress: Option<OnProgress>) -> Result<QueryHandle> {
+        QueryHandle::begin(spec, None, on_progress)
+    }
+
+    /// As [`QueryHandle::start`]; a failure that may pass starts what `make` makes again, by the policy.
+    pub fn start_again_on_failure(
+        mut make: MakeSpec,
+        policy: RestartPolicy,
+        on_progress: Option<OnProgress>,
+    ) -> Result<QueryHandle> {
+        let spec = make()?;
+        QueryHandle::begin(spec, Some((make, policy)), on_progress)
+    }
+
+    fn begin(
+        spec: QuerySpec,
+        mut again: Option<(MakeSpec, RestartPolicy)>,
+        on_progress: Option<OnProgress>,
+    ) -> Result<QueryHandle> {
         let query = spec.name.clone();
-        let mut runner = guarded(|| Runner::start(spec)).map_err(|e| e.in_query(&query))?;
+        let runner = guarded(|| Runner::start(spec)).map_err(|e| e.in_query(&query))?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 status: QueryStatus {
@@ -118,6 +155,7 @@ impl QueryHandle {
                 stop: false,
                 ended: false,
                 idle: 0,
+                batches: 0,
                 hurry: false,
             }),
             changed: Condvar::new(),
@@ -132,9 +170,7 @@ impl QueryHandle {
             let thread = std::thread::Builder::new()
                 .name(format!("ssql-{name}"))
                 .spawn(move || {
-                    let result = guarded(|| drive(&mut runner, &of_thread)).map_err(|e| runner.attribute(e));
-                    // The checkpoint's lease ends before anyone is told that the query has.
-                    drop(runner);
+                    let result = drive_on(runner, &of_thread, again.as_mut());
                     of_thread.update(|s| {
                         s.error = result.err().map(Arc::new);
                         s.ended = true;
@@ -278,6 +314,47 @@ impl QueryHandle {
 fn guarded<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
         .unwrap_or_else(|panic| Err(EngineError::of_panic(&*panic)))
+}
+
+/// Drives a query to its end, through failures that may pass. The checkpoint's lease has ended when this returns.
+fn drive_on(runner: Runner, shared: &Shared, again: Option<&mut (MakeSpec, RestartPolicy)>) -> Result<()> {
+    let mut runner = Some(runner);
+    let Some((make, policy)) = again else {
+        return runner.as_mut().map_or(Ok(()), |r| drive_guarded(r, shared));
+    };
+    let mut name = String::new();
+    let (mut attempt, mut batches) = (0, 0);
+    loop {
+        let result = match runner.take() {
+            Some(mut runner) => {
+                runner.name().clone_into(&mut name);
+                drive_guarded(&mut runner, shared)
+            }
+            None => guarded(|| Runner::start(make()?)).map_err(|e| e.in_query(&name)).map(|next| runner = Some(next)),
+        };
+        let Err(e) = result else {
+            if runner.is_some() {
+                continue;
+            }
+            return Ok(());
+        };
+        let finished = shared.lock().batches;
+        attempt = if finished > batches { 1 } else { attempt + 1 };
+        batches = finished;
+        let Some(wait) = policy.wait(attempt).filter(|_| e.retry) else { return Err(e) };
+        if let Some(tell) = &policy.on_restart {
+            tell(&e, attempt, wait);
+        }
+        shared.status(&format!("Waiting to start again after a failure: {}", e.message), false, false);
+        if shared.sleep_through(Instant::now() + wait) {
+            return Err(e);
+        }
+    }
+}
+
+/// Drives a query until it ends or fails; a panic is a failure.
+fn drive_guarded(runner: &mut Runner, shared: &Shared) -> Result<()> {
+    guarded(|| drive(runner, shared)).map_err(|e| runner.attribute(e))
 }
 
 /// Runs micro-batches by the query's trigger until it ends.

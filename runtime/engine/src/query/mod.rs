@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod handle;
+pub mod restart;
 pub mod runner;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use crate::watermark::Policy;
 
 pub use batch::run_batch;
 pub use handle::QueryHandle;
+pub use restart::RestartPolicy;
 pub use runner::{Advance, Runner};
 
 /// When micro-batches run.
