@@ -77,10 +77,15 @@ impl Diagnostic {
 
     /// A diagnostic of this severity without a place.
     pub fn new(severity: Severity, condition: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Diagnostic {
+        let mut message = message.into();
+        // Texts of the standard library are sentences.
+        if message.ends_with('.') && !message.ends_with("..") {
+            message.pop();
+        }
         Diagnostic {
             severity,
             condition: condition.into(),
-            message: message.into(),
+            message,
             primary: None,
             secondary: Vec::new(),
             help: Vec::new(),

@@ -301,8 +301,13 @@ impl Catalog {
 /// The name nearest to `name`, if one is near enough to be a misspelling.
 pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_lowercase();
+    // Any short name is near any other.
+    const SHORTEST: usize = 3;
+    let last = wanted.rsplit('.').next().unwrap_or_default();
+    let long = |k: &str| last.chars().count() >= SHORTEST || k.eq_ignore_ascii_case(&wanted);
     known
         .into_iter()
+        .filter(|k| long(k))
         .map(|k| (strsim::damerau_levenshtein(&wanted, &k.to_lowercase()), k))
         .filter(|(distance, k)| *distance <= (wanted.chars().count().max(k.chars().count()) / 3).max(1))
         .min_by_key(|(distance, k)| (*distance, k.to_lowercase()))

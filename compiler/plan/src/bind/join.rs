@@ -2,7 +2,7 @@
 
 use ssql_grammar::Span;
 use ssql_grammar::sql::{self, JoinConstraint, JoinOperator, TableFactor};
-use ssql_ir::{Expr, JoinKind};
+use ssql_ir::{DataType, Expr, JoinKind, Literal};
 
 use super::operators::and;
 use super::{Binder, Clause, Env, Rel, Scope, ScopeColumn};
@@ -65,8 +65,12 @@ impl<'a> Binder<'a> {
                 both.columns.extend(right.scope.columns.iter().cloned());
                 let env = Env { outer, ..Env::new(&both, Clause::On) };
                 let at = self.span(e);
-                let on = self.bind_expr(e, &env)?;
-                let on = self.to_boolean(on, "a join condition", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", at)?;
+                let on = self.bind_expr(e, &env);
+                let on =
+                    on.and_then(|on| self.to_boolean(on, "a join condition", "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE", at));
+                // With a mistake in ON the rest of the query can still be judged.
+                let judged = || Expr::literal(Literal::Boolean(true), DataType::Boolean);
+                let on = self.report(on).unwrap_or_else(judged);
                 return self.join(left, right, kind, Some(on), span, lateral);
             }
             JoinConstraint::Using(names) => names.iter().map(super::from::object_name).collect(),

@@ -235,6 +235,8 @@ impl<'a> Binder<'a> {
             known.extend(env.aliases.iter().map(|a| a.name.clone()));
             at = env.outer;
         }
+        let mut seen = std::collections::HashSet::new();
+        known.retain(|name| seen.insert(name.clone()));
         let lower = written.to_ascii_lowercase();
         if is_window_name(&lower) || lower.starts_with("window.") {
             let d = Diagnostic::error(

@@ -93,7 +93,8 @@ impl<'a> Binder<'a> {
         let base = Env { outer, window: Some(&window), ..Env::new(&scope, Clause::Select) };
 
         let group_env = Env { clause: Clause::GroupBy, joins: Some(&input_joins), ..base };
-        let mut groups = self.bind_group_by(select, &group_env)?;
+        let grouped = self.bind_group_by(select, &group_env);
+        let mut groups = self.report(grouped).flatten();
         let grouping = groups.as_ref().filter(|g| g.sets.is_some()).map(|g| GroupingIds {
             keys: g.keys.clone(),
             id: self.columns.add("grouping_id", ssql_ir::DataType::Int64, false),

@@ -26,8 +26,16 @@ impl<'a> Binder<'a> {
                 return self.not_in_dialect("BY NAME", span);
             }
         };
-        let left = self.bind_set_expr(left, outer)?;
-        let right = self.bind_set_expr(right, outer)?;
+        let left = self.bind_set_expr(left, outer);
+        let right = self.bind_set_expr(right, outer);
+        let (left, right) = match (left, right) {
+            (Ok(left), Ok(right)) => (left, right),
+            // Both sides tell their mistakes.
+            (left, right) => {
+                self.report(left);
+                return Err(right.err().or_else(|| self.errors.pop().map(Box::new)).expect("one side has failed"));
+            }
+        };
         let (left, right) = self.align(left, right, op, span)?;
         let refused = match op {
             SetOperator::Union => false,
