@@ -377,7 +377,7 @@ fn diagnostic(e: &EngineError, statement: Span) -> Diagnostic {
     let span = e.span.map_or(statement, |(start, end)| Span::new(start, end));
     let mut d = Diagnostic::error(e.condition.clone(), e.message.clone()).at(span);
     for help in &e.help {
-        d = d.with_help(help.clone());
+        d = d.with_help(ssql_grammar::diagnostic::sentence(help));
     }
     if let Some(place) = &e.place
         && let Some(batch) = place.batch

@@ -206,6 +206,16 @@ impl Diagnostic {
     }
 }
 
+/// A clause as a sentence: `use x` as `Use x.`, for the helps of crates that do not know diagnostics.
+pub fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let mut out: String = chars.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(chars).collect();
+    if !out.ends_with(['.', '?', '!']) {
+        out.push('.');
+    }
+    out
+}
+
 /// Plain text or terminal colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {

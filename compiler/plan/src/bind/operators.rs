@@ -138,7 +138,7 @@ pub(crate) fn resolve_error(e: ResolveError, args: &[Expr], span: Span) -> Box<D
     let at = arg.and_then(|a| a.origin.span).map(|(s, t)| Span::new(s, t));
     let mut d = Diagnostic::error(e.condition, e.message).at(at.unwrap_or(span));
     for help in e.help {
-        d = d.with_help(help);
+        d = d.with_help(ssql_grammar::diagnostic::sentence(&help));
     }
     let is_time = |a: &Expr| matches!(a.data_type, DataType::Timestamp | DataType::TimestampNtz);
     if d.condition == "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES"
