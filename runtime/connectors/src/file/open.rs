@@ -19,7 +19,8 @@ fn suffix(path: &Path) -> &str {
 }
 
 /// A file's bytes from `start` on, decompressed. A plain file gives no more than the size it had when it was planned.
-pub(super) fn open(file: &FileEntry, start: u64, strict: bool) -> Result<Box<dyn Read>, ConnectorError> {
+/// A compressed one gives no more than `most` bytes and fails there: what has become so much is no data but an attack.
+pub(super) fn open(file: &FileEntry, start: u64, strict: bool, most: u64) -> Result<Box<dyn Read>, ConnectorError> {
     let path = &file.path;
     let failed = |e: io::Error| read_error(path, e);
     let mut opened = File::open(path).map_err(failed)?;
@@ -33,14 +34,37 @@ pub(super) fn open(file: &FileEntry, start: u64, strict: bool) -> Result<Box<dyn
             .with_help("or set `ignoreCorruptFiles true` to take what is there of the planned part"));
     }
     Ok(match suffix(path) {
-        "gz" => Box::new(MultiGzDecoder::new(opened)),
-        "zst" => Box::new(zstd::Decoder::new(opened).map_err(failed)?),
-        "deflate" => Box::new(flate2::read::ZlibDecoder::new(opened)),
+        "gz" => Box::new(Bounded { from: MultiGzDecoder::new(opened), left: most, most }),
+        "zst" => {
+            let mut decoder = zstd::Decoder::new(opened).map_err(failed)?;
+            // A frame may ask for a window of any size; this is what `zstd` itself takes by default.
+            decoder.window_log_max(27).map_err(failed)?;
+            Box::new(Bounded { from: decoder, left: most, most })
+        }
+        "deflate" => Box::new(Bounded { from: flate2::read::ZlibDecoder::new(opened), left: most, most }),
         _ => {
             opened.seek(SeekFrom::Start(start)).map_err(failed)?;
             Box::new(opened.take(file.size.saturating_sub(start)))
         }
     })
+}
+
+/// Gives so many bytes and then fails.
+struct Bounded<R> {
+    from: R,
+    left: u64,
+    most: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            let message = format!("it decompresses to more than {} bytes (`maxDecompressedBytes`)", self.most);
+            io::Error::new(io::ErrorKind::FileTooLarge, message)
+        })?;
+        Ok(read)
+    }
 }
 
 /// The error for a file that cannot be read.
@@ -51,13 +75,15 @@ pub(crate) fn read_error(path: &Path, error: io::Error) -> ConnectorError {
         wrapped.condition = "FAILED_READ_FILE.FILE_NOT_EXIST";
         return wrapped.with_help("the file was listed before: set `ignoreMissingFiles true` if files may be removed");
     }
+    // A file that is broken, or becomes too much, will be so again.
     wrapped.condition = "FAILED_READ_FILE.NO_HINT";
+    wrapped.retry = false;
     wrapped
 }
 
 /// The number of the line that begins at byte `at` of the file's (decompressed) text, from 1.
 pub(super) fn line_number(file: &FileEntry, at: u64) -> Option<u64> {
-    let mut bytes = open(file, 0, false).ok()?.take(at);
+    let mut bytes = open(file, 0, false, u64::MAX).ok()?.take(at);
     let mut chunk = vec![0; 1 << 16];
     let mut lines = 1;
     loop {

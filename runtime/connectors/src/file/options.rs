@@ -32,7 +32,16 @@ pub(super) struct FileOptions {
     pub(super) clean: CleanSource,
     pub(super) ignore_missing: bool,
     pub(super) ignore_corrupt: bool,
+    /// Longest line, and longest file that is one record, in bytes.
+    pub(super) max_record: usize,
+    /// Most bytes that one compressed file may become.
+    pub(super) max_decompressed: u64,
 }
+
+/// Bytes of a record, where `maxRecordBytes` does not say otherwise.
+const MAX_RECORD: u64 = 256 << 20;
+/// Bytes that a compressed file may become, where `maxDecompressedBytes` does not say otherwise.
+const MAX_DECOMPRESSED: u64 = 64 << 30;
 
 const WEEK: i64 = 7 * 86_400_000_000;
 
@@ -67,6 +76,9 @@ impl FileOptions {
             clean: clean_source(options, location)?,
             ignore_missing: options.boolean("ignoreMissingFiles", false)?,
             ignore_corrupt: options.boolean("ignoreCorruptFiles", false)?,
+            // A buffer's length has to fit 31 bits, as positions in it do.
+            max_record: bytes(options, "maxRecordBytes")?.unwrap_or(MAX_RECORD).clamp(1, 1 << 30) as usize,
+            max_decompressed: bytes(options, "maxDecompressedBytes")?.unwrap_or(MAX_DECOMPRESSED),
         })
     }
 
@@ -115,6 +127,20 @@ impl FileOptions {
                 "false",
                 Read,
                 "Files that cannot be read, or changed, count as far as they can be read.",
+            ),
+            defaulted(
+                "maxRecordBytes",
+                Bytes,
+                "256m",
+                Read,
+                "Longest line, or longest file that is one record; 1g at most. Text formats.",
+            ),
+            defaulted(
+                "maxDecompressedBytes",
+                Bytes,
+                "64g",
+                Read,
+                "Most bytes that one compressed file may become. Text formats.",
             ),
         ]
     }

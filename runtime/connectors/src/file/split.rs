@@ -18,9 +18,6 @@ use super::reader::FileReader;
 use super::{open, partitions};
 use crate::decode::{Decoder, batch, batch_schema};
 
-/// Longest line, and longest file that is one record, in bytes.
-const MAX_RECORD: usize = 1 << 30;
-
 type DynError = Box<dyn std::error::Error + Send + Sync>;
 type Deliver<'a> = &'a mut dyn FnMut(RecordBatch) -> Result<(), DynError>;
 
@@ -97,7 +94,7 @@ impl TextSplit {
         let file = &*piece.file;
         // The byte before shows whether a line begins at `start`.
         let mut at = piece.start.saturating_sub(1);
-        let mut source = match open::open(file, at, !options.ignore_corrupt) {
+        let mut source = match open::open(file, at, !options.ignore_corrupt, options.max_decompressed) {
             Ok(source) => source,
             Err(e) if e.condition == "FAILED_READ_FILE.FILE_NOT_EXIST" && options.ignore_missing => return Ok(()),
             Err(e) if e.condition != "FAILED_READ_FILE.FILE_NOT_EXIST" && options.ignore_corrupt => return Ok(()),
@@ -111,7 +108,9 @@ impl TextSplit {
         }
         loop {
             let left = usize::try_from(limit.saturating_sub(at)).unwrap_or(usize::MAX);
-            let mut chunk = self.reader.pool.take(left.saturating_add(4096).min(CHUNK).max(rest.len() * 2));
+            // The buffer doubles while a record goes on, up to the longest that is taken.
+            let room = (rest.len() * 2).min(options.max_record.max(rest.len() + 1));
+            let mut chunk = self.reader.pool.take(left.saturating_add(4096).min(CHUNK).max(room));
             chunk.push(&rest);
             let ended = match self.fill(&mut chunk, &mut source, file) {
                 Ok(ended) => ended,
@@ -141,7 +140,7 @@ impl TextSplit {
             }
             let (to, last) = self.cut(chunk.filled(), at, limit, ended);
             if to <= from && !last {
-                if read >= MAX_RECORD {
+                if read >= options.max_record {
                     return Err(self.too_long(file, at).into());
                 }
                 rest = chunk.filled()[from..].to_vec();
@@ -221,8 +220,10 @@ impl TextSplit {
     }
 
     fn too_long(&self, file: &FileEntry, at: u64) -> ConnectorError {
-        let message = format!("`{}`: the record at byte {at} is longer than 1 GiB", file.path.display());
+        let most = self.reader.options.max_record;
+        let message = format!("`{}`: the record at byte {at} is longer than {most} bytes", file.path.display());
         ConnectorError::new("FAILED_READ_FILE.RECORD_TOO_LONG", Domain::User, message)
+            .with_help("is it a file of lines? If its records are that long, raise `maxRecordBytes`")
     }
 }
 
