@@ -78,10 +78,17 @@ fn kernels(stage: ExplainStage, pipeline: &Pipeline) -> Result<String, String> {
                     _ => "interpreted\n".to_owned(),
                 }
             }
-            Op::Aggregate { keys, aggs, .. } => {
+            Op::Aggregate { .. } | Op::HopAggregate { .. } => {
+                let (keys, aggs) = match &node.op {
+                    Op::HopAggregate { slice, keys, aggs, .. } => {
+                        ([*slice].iter().chain(keys).copied().collect(), aggs)
+                    }
+                    Op::Aggregate { keys, aggs, .. } => (keys.clone(), aggs),
+                    _ => continue,
+                };
                 let input = &pipeline.nodes[node.inputs[0].0 as usize].schema;
                 let (kernel_input, kernel_keys, layout) =
-                    Aggregation::kernel_shape(keys, aggs, input).map_err(|e| e.message)?;
+                    Aggregation::kernel_shape(&keys, aggs, input).map_err(|e| e.message)?;
                 let kernel = ssql_jit::compile_aggregate(&kernel_keys, aggs, &kernel_input, &layout)
                     .map_err(|e| e.to_string())?;
                 match kernel {

@@ -39,13 +39,18 @@ const OPERATORS: &[(&str, &str, &str)] = &[
     ),
     (
         "assign_windows",
-        "Repeats each row for each hopping window that it is in.",
-        "SELECT window_start, count(*) AS n FROM s GROUP BY HOP(ts, INTERVAL 5 MINUTES, INTERVAL 15 MINUTES) EMIT UPDATE",
+        "Repeats each row for each hopping window that it is in. Stands where slices (`hop_aggregate`) would not do.",
+        "SELECT window_start, first(v) AS f FROM s GROUP BY HOP(ts, INTERVAL 5 MINUTES, INTERVAL 15 MINUTES) EMIT UPDATE",
     ),
     (
         "aggregate",
         "Groups by `keys`. `close` says when a group is final: its time (plus what stands behind it) reaches the watermark.",
         "SELECT k, sum(v) AS v, max(v) FILTER (WHERE v > 0) AS m FROM s GROUP BY k EMIT UPDATE",
+    ),
+    (
+        "hop_aggregate",
+        "Groups into hopping windows: each row is aggregated once, into the slice of time that it is in; a window's slices are combined when it is shown.",
+        "SELECT window_start, k, count(*) AS n FROM s GROUP BY HOP(ts, INTERVAL 5 MINUTES, INTERVAL 15 MINUTES), k EMIT UPDATE",
     ),
     (
         "session_aggregate",

@@ -212,6 +212,27 @@ pub enum Op {
         /// What each micro-batch emits.
         emit: EmitMode,
     },
+    /// Groups into hopping windows by slices: each row is aggregated once, into its slice, and the slices of a window are
+    /// combined when the window is shown. The starts and ends of all windows cut time into slices. Only for aggregates
+    /// whose result does not go by the order of rows. Output: window start, key columns, aggregates.
+    HopAggregate {
+        /// TIMESTAMP column: start of the row's slice. Rows where it is NULL are in no window.
+        slice: u32,
+        /// Window length, microseconds, positive.
+        size: i64,
+        /// Distance of window starts, microseconds, `0 < slide <= size`.
+        slide: i64,
+        /// Offset of window starts from the epoch, microseconds.
+        offset: i64,
+        /// Further grouping columns.
+        keys: Vec<u32>,
+        /// Aggregates.
+        aggs: Vec<AggCall>,
+        /// Whether windows are finished by the watermark (`start + size <= watermark`).
+        close: bool,
+        /// What each micro-batch emits.
+        emit: EmitMode,
+    },
     /// Merges rows into sessions per key: a row spans `[start, end)`, and rows of a key whose spans touch or overlap
     /// are one session. Output: session start, session end, key columns, aggregates.
     SessionAggregate {

@@ -386,6 +386,16 @@ impl<'a> Parser<'a> {
                 close: self.optional("close", Self::close_rule)?,
                 emit: self.param("emit", |p| p.one_of(MODES))?,
             },
+            ("hop_aggregate", _) => Op::HopAggregate {
+                slice: self.param("slice", Self::column)?,
+                size: self.param("size", Self::duration)?,
+                slide: self.param("slide", Self::duration)?,
+                offset: self.param("offset", Self::duration)?,
+                keys: self.param("keys", Self::columns)?,
+                aggs: self.param("aggs", aggs)?,
+                close: self.flag("close"),
+                emit: self.param("emit", |p| p.one_of(MODES))?,
+            },
             ("session_aggregate", _) => Op::SessionAggregate {
                 start: self.param("start", Self::column)?,
                 end: self.param("end", Self::column)?,

@@ -85,6 +85,7 @@ fn op_name(op: &Op) -> &'static str {
         Op::DropLate { .. } => "drop_late",
         Op::AssignWindows { .. } => "assign_windows",
         Op::Aggregate { .. } => "aggregate",
+        Op::HopAggregate { .. } => "hop_aggregate",
         Op::SessionAggregate { .. } => "session_aggregate",
         Op::Dedup { .. } => "dedup",
         Op::StreamJoin { .. } => "stream_join",
@@ -133,6 +134,16 @@ fn params(op: &Op, columns: &[Field]) -> Vec<String> {
             out.push(format!("keys={}", columns_list(keys)));
             out.push(format!("aggs={}", aggs(calls)));
             out.extend(close.map(|rule| format!("close={rule}")));
+            out.push(format!("emit={emit}"));
+        }
+        Op::HopAggregate { slice, size, slide, offset, keys, aggs: calls, close, emit } => {
+            out.push(format!("slice=#{slice}"));
+            for (name, value) in [("size", size), ("slide", slide), ("offset", offset)] {
+                out.push(format!("{name}={}", Duration(*value)));
+            }
+            out.push(format!("keys={}", columns_list(keys)));
+            out.push(format!("aggs={}", aggs(calls)));
+            out.extend(flag(*close, "close"));
             out.push(format!("emit={emit}"));
         }
         Op::SessionAggregate { start, end, keys, aggs: calls, close, emit } => {

@@ -191,6 +191,12 @@ impl Check<'_> {
                 aggs.iter().for_each(|call| self.agg(call));
                 self.rule(*close);
             }
+            Op::HopAggregate { slice, size, slide, keys, aggs, .. } => {
+                self.time(*slice);
+                self.require(*size > 0 && (1..=*size).contains(slide), || "a slide is in 1..=size".into());
+                self.all_exist(keys);
+                aggs.iter().for_each(|call| self.agg(call));
+            }
             Op::SessionAggregate { start, end, keys, aggs, .. } => {
                 self.time(*start);
                 self.time(*end);
@@ -305,6 +311,11 @@ impl Check<'_> {
                 .into_iter()
                 .chain(aggs.iter().map(result))
                 .collect(),
+            Op::HopAggregate { slice, keys, aggs, .. } => {
+                let start = (self.columns.get(*slice as usize)?.data_type.clone(), Some(false));
+                let keys = keys.iter().map(column).collect::<Option<Vec<_>>>()?;
+                [start].into_iter().chain(keys).chain(aggs.iter().map(result)).collect()
+            }
             Op::SessionAggregate { start, end, keys, aggs, .. } => {
                 let time = |c: &u32| Some((self.columns.get(*c as usize)?.data_type.clone(), None));
                 let keys = keys.iter().map(column).collect::<Option<Vec<_>>>()?;

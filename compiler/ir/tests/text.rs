@@ -151,6 +151,20 @@ fn the_other_operators() {
         let op =
             Op::SessionAggregate { start: 2, end: 2, keys: vec![0], aggs: aggs.clone(), close, emit: EmitMode::Update };
         one(op, session.clone());
+        let hop = Op::HopAggregate {
+            slice: 2,
+            size: 7_000_000,
+            slide: 2_000_000,
+            offset: -1,
+            keys: vec![0],
+            aggs: aggs.clone(),
+            close,
+            emit: EmitMode::Update,
+        };
+        let mut fields = session.clone();
+        fields.remove(1);
+        fields[0].nullable = false;
+        one(hop, fields);
     }
     let close = Some(CloseRule { column: 2, add_micros: 1 });
     one(Op::Dedup { keys: vec![0, 1], close, within_watermark: true }, clicks.clone());

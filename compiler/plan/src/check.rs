@@ -462,12 +462,12 @@ fn sides(p: &Plan) -> Vec<(Span, &'static str)> {
 }
 
 fn is_aggregation(p: &Plan) -> bool {
-    matches!(p.node, Node::Aggregate { .. } | Node::Session { .. })
+    matches!(p.node, Node::Aggregate { .. } | Node::HopAggregate { .. } | Node::Session { .. })
 }
 
 fn is_stateful(p: &Plan) -> bool {
     match &p.node {
-        Node::Aggregate { .. } | Node::Session { .. } | Node::Dedup { .. } => true,
+        Node::Aggregate { .. } | Node::HopAggregate { .. } | Node::Session { .. } | Node::Dedup { .. } => true,
         Node::Join { .. } => p.inputs.iter().all(Plan::streaming),
         _ => false,
     }

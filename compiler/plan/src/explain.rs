@@ -86,6 +86,13 @@ fn node_text(plan: &Plan, columns: &Columns) -> String {
             column_text(*time, columns)
         ),
         Node::Aggregate { keys, aggs: a } => format!("Aggregate keys=[{}] aggs=[{}]", defs(keys), aggs(a)),
+        Node::HopAggregate { start, slice, size, slide, offset, keys, aggs: a, .. } => format!(
+            "HopAggregate {} := slices({}, size={size}us, slide={slide}us, offset={offset}us) keys=[{}] aggs=[{}]",
+            column_text(*start, columns),
+            column_text(*slice, columns),
+            defs(keys),
+            aggs(a)
+        ),
         Node::Session { start, end, keys, aggs: a } => format!(
             "Session start={} end={} keys=[{}] aggs=[{}]",
             column_text(start.0, columns),
@@ -266,6 +273,11 @@ pub fn state_bounds(query: &Query, mode: EmitMode) -> Vec<StateBound> {
                     (_, false) => push("aggregation", "keys: no key is event time under a watermark", false),
                 }
             }
+            Node::HopAggregate { start, .. } => match (mode, timed(&[*start])) {
+                (EmitMode::Complete, _) => push("aggregation", "keys: COMPLETE keeps every group", false),
+                (_, true) => push("aggregation", "delay + window", false),
+                (_, false) => push("aggregation", "keys: no key is event time under a watermark", false),
+            },
             Node::Session { end, .. } => match timed(&[end.0]) && mode != EmitMode::Complete {
                 true => push("session windows", "delay + session length", false),
                 false => push("session windows", "keys: COMPLETE keeps every session", false),

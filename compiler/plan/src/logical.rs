@@ -228,6 +228,25 @@ pub enum Node {
         /// Aggregates.
         aggs: Vec<(ColumnId, AggExpr)>,
     },
+    /// Groups into hopping windows by slices (see `passes/slices.rs`).
+    HopAggregate {
+        /// Output: start of the window.
+        start: ColumnId,
+        /// Input: start of the row's slice.
+        slice: ColumnId,
+        /// Input: start of the last window that contains the row.
+        last: ColumnId,
+        /// Microseconds.
+        size: i64,
+        /// Microseconds.
+        slide: i64,
+        /// Microseconds.
+        offset: i64,
+        /// Further keys.
+        keys: Vec<(ColumnId, Expr)>,
+        /// Aggregates.
+        aggs: Vec<(ColumnId, AggExpr)>,
+    },
     /// Groups into sessions.
     Session {
         /// Output start, input start.
@@ -341,6 +360,11 @@ impl Plan {
             Node::Aggregate { keys, aggs } => {
                 keys.iter().map(|(id, _)| *id).chain(aggs.iter().map(|(id, _)| *id)).collect()
             }
+            Node::HopAggregate { start, keys, aggs, .. } => [*start]
+                .into_iter()
+                .chain(keys.iter().map(|(id, _)| *id))
+                .chain(aggs.iter().map(|(id, _)| *id))
+                .collect(),
             Node::Session { start, end, keys, aggs } => [start.0, end.0]
                 .into_iter()
                 .chain(keys.iter().map(|(id, _)| *id))
@@ -383,7 +407,9 @@ impl Plan {
             Node::Values { rows, .. } => rows.iter().flatten().for_each(visit),
             Node::Filter { predicate } => visit(predicate),
             Node::Project { columns } => columns.iter().for_each(|(_, e)| visit(e)),
-            Node::Aggregate { keys, aggs } | Node::Session { keys, aggs, .. } => {
+            Node::Aggregate { keys, aggs }
+            | Node::HopAggregate { keys, aggs, .. }
+            | Node::Session { keys, aggs, .. } => {
                 keys.iter().for_each(|(_, e)| visit(e));
                 aggs.iter().for_each(|(_, a)| agg(a, visit));
             }
@@ -415,7 +441,9 @@ impl Plan {
             Node::Values { rows, .. } => rows.iter_mut().flatten().for_each(change),
             Node::Filter { predicate } => change(predicate),
             Node::Project { columns } => columns.iter_mut().for_each(|(_, e)| change(e)),
-            Node::Aggregate { keys, aggs } | Node::Session { keys, aggs, .. } => {
+            Node::Aggregate { keys, aggs }
+            | Node::HopAggregate { keys, aggs, .. }
+            | Node::Session { keys, aggs, .. } => {
                 keys.iter_mut().for_each(|(_, e)| change(e));
                 aggs.iter_mut().for_each(|(_, a)| agg(a, change));
             }

@@ -92,11 +92,13 @@ impl<'q> Lowerer<'q> {
         };
         let below = inputs.iter().map(|i| self.nodes[i.node.0 as usize].change).next().unwrap_or(ChangeKind::Append);
         let change = match &op {
-            Op::Aggregate { .. } | Op::SessionAggregate { .. } if streaming => match self.mode {
-                EmitMode::Append => ChangeKind::Append,
-                EmitMode::Update => ChangeKind::Upsert,
-                EmitMode::Complete => ChangeKind::Replace,
-            },
+            Op::Aggregate { .. } | Op::HopAggregate { .. } | Op::SessionAggregate { .. } if streaming => {
+                match self.mode {
+                    EmitMode::Append => ChangeKind::Append,
+                    EmitMode::Update => ChangeKind::Upsert,
+                    EmitMode::Complete => ChangeKind::Replace,
+                }
+            }
             _ => below,
         };
         self.nodes.push(IrNode {
@@ -278,6 +280,7 @@ impl<'q> Lowerer<'q> {
                 self.push(op, &[&input], columns, Some(fields))
             }
             Node::Aggregate { keys, aggs } => self.aggregate(plan, keys, aggs),
+            Node::HopAggregate { .. } => self.hop(plan),
             Node::Session { start, end, keys, aggs } => self.session(plan, *start, *end, keys, aggs),
             Node::Dedup { keys, kind } => self.dedup(plan, keys, *kind),
             Node::Join { kind, on, flag } => self.join(plan, *kind, on.as_ref(), *flag),
@@ -429,6 +432,41 @@ impl<'q> Lowerer<'q> {
         let columns: Vec<ColumnId> = keys.iter().map(|(id, _)| *id).chain(aggs.iter().map(|(id, _)| *id)).collect();
         let fields = self.group_fields(&input, keys, &key_positions, aggs);
         self.push(Op::Aggregate { keys: key_positions, aggs: calls, close, emit }, &[&input], columns, Some(fields))
+    }
+
+    /// Windows by slices. A row is late once the last window that contains it is closed; a row of which earlier windows
+    /// are closed counts in those that are open.
+    fn hop(&mut self, plan: &Plan) -> Lowered {
+        let Node::HopAggregate { start, slice, last, size, slide, offset, keys, aggs } = &plan.node else {
+            unreachable!("the caller has looked")
+        };
+        let mut input = self.plan(&plan.inputs[0]);
+        let mut wanted: Vec<(ColumnId, Expr)> =
+            [*slice, *last].into_iter().map(|id| (id, self.columns.expr(id))).chain(keys.to_vec()).collect();
+        self.agg_values(aggs, &mut wanted);
+        let positions;
+        (input, positions) = self.values(input, wanted);
+        let emit = self.emit(&input);
+        let close = self.timed_key(&input, &positions[1..2]).filter(|_| input.streaming && emit != EmitMode::Complete);
+        input = self.drop_late(input, close);
+        let key_positions = positions[2..2 + keys.len()].to_vec();
+        let mut rest = positions[2 + keys.len()..].iter().copied();
+        let calls: Vec<AggCall> = aggs.iter().map(|(_, a)| self.agg_call(a, &mut rest)).collect();
+        let ids = keys.iter().map(|(id, _)| *id).chain(aggs.iter().map(|(id, _)| *id));
+        let columns = [*start].into_iter().chain(ids).collect();
+        let mut fields = vec![self.field(*start)];
+        fields.extend(self.group_fields(&input, keys, &key_positions, aggs));
+        let op = Op::HopAggregate {
+            slice: positions[0],
+            size: *size,
+            slide: *slide,
+            offset: *offset,
+            keys: key_positions,
+            aggs: calls,
+            close: close.is_some(),
+            emit,
+        };
+        self.push(op, &[&input], columns, Some(fields))
     }
 
     fn group_fields(

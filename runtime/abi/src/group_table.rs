@@ -221,19 +221,81 @@ impl GroupTable {
             if ahead && let Some(&next) = rows.get(i + PREFETCH_ROWS) {
                 self.prefetch_slot(other.hash(next));
             }
-            self.scratch.begin(self.key_words);
-            let words = &other.rows[row as usize * other.row_words..];
-            self.scratch.words.copy_from_slice(&words[Self::NULLS..Self::NULLS + self.key_words]);
-            let mut at = 1;
-            for kind in &self.kinds {
-                if *kind == KeyKind::Bytes {
-                    let view = StringView { head: self.scratch.words[at], tail: self.scratch.words[at + 1] };
-                    self.scratch.words[at + 1] = 0;
-                    self.scratch.put_view(at, view, || other.heap_bytes(view));
+            self.load_row(other, row, 0, 0);
+            groups.push(self.find_or_insert_scratch(other.hash(row)).0);
+        }
+    }
+
+    /// The hash that a row's key has without its first `skip` fields, as a table of the other fields knows it.
+    pub fn hash_of_rest(&self, row: u32, skip: usize) -> u64 {
+        let words = &self.rows[row as usize * self.row_words + Self::NULLS..];
+        let mut at = 1 + self.kinds[..skip].iter().map(|k| k.words()).sum::<usize>();
+        let seeds = seeds();
+        let mut hash = seeds.start();
+        for (k, kind) in self.kinds.iter().enumerate().skip(skip) {
+            let value = &words[at..at + kind.words()];
+            hash = match kind {
+                _ if words[0] >> k & 1 == 1 => seeds.mix_null(hash),
+                KeyKind::Bytes => {
+                    let view = StringView { head: value[0], tail: value[1] };
+                    seeds.mix_view(hash, view, || self.heap_bytes(view))
                 }
-                at += kind.words();
+                _ => value.iter().fold(hash, |hash, &word| seeds.mix(hash, word)),
+            };
+            at += kind.words();
+        }
+        hash
+    }
+
+    /// As [`GroupTable::merge_keys`], from a table whose keys have `skip` further fields in front, which are left out.
+    /// `hashes` holds for each of the rows what [`GroupTable::hash_of_rest`] says.
+    pub fn merge_rest_of_keys(
+        &mut self,
+        other: &GroupTable,
+        rows: &[u32],
+        hashes: &[u64],
+        skip: usize,
+        groups: &mut Vec<u32>,
+    ) {
+        assert_eq!(self.kinds[..], other.kinds[skip..], "tables of the same keys behind the first");
+        let skip_words: usize = other.kinds[..skip].iter().map(|k| k.words()).sum();
+        groups.reserve(rows.len());
+        let ahead = self.memory_bytes() >= PREFETCH_FROM_BYTES;
+        for (i, (&row, &hash)) in rows.iter().zip(hashes).enumerate() {
+            if ahead && let Some(&next) = hashes.get(i + PREFETCH_ROWS) {
+                self.prefetch_slot(next);
             }
-            groups.push(self.find_or_insert_scratch(words[0]).0);
+            self.load_row(other, row, skip, skip_words);
+            groups.push(self.find_or_insert_scratch(hash).0);
+        }
+    }
+
+    /// The groups here of all keys of `other`, a table of the same key kinds: appends (group there, group here) of
+    /// those that are found.
+    pub fn find_keys(&mut self, other: &GroupTable, found: &mut Vec<(u32, u32)>) {
+        assert_eq!(self.kinds, other.kinds, "tables of the same keys");
+        for row in 0..other.len() as u32 {
+            self.load_row(other, row, 0, 0);
+            if let Ok(here) = self.probe(other.hash(row)) {
+                found.push((row, here));
+            }
+        }
+    }
+
+    /// Makes a row's key the one in `scratch`, without its first `skip` fields, which take `skip_words`.
+    fn load_row(&mut self, other: &GroupTable, row: u32, skip: usize, skip_words: usize) {
+        self.scratch.begin(self.key_words);
+        let words = &other.rows[row as usize * other.row_words + Self::NULLS..];
+        self.scratch.words[0] = words[0].checked_shr(skip as u32).unwrap_or(0);
+        self.scratch.words[1..].copy_from_slice(&words[1 + skip_words..skip_words + self.key_words]);
+        let mut at = 1;
+        for kind in &self.kinds {
+            if *kind == KeyKind::Bytes {
+                let view = StringView { head: self.scratch.words[at], tail: self.scratch.words[at + 1] };
+                self.scratch.words[at + 1] = 0;
+                self.scratch.put_view(at, view, || other.heap_bytes(view));
+            }
+            at += kind.words();
         }
     }
 

@@ -142,15 +142,27 @@ pub(crate) fn seeds() -> Seeds {
 }
 
 impl Seeds {
+    /// The hash of no words.
+    #[inline]
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Takes a NULL into a hash.
+    #[inline]
+    pub(crate) fn mix_null(&self, hash: u64) -> u64 {
+        self.mix(hash, self.null)
+    }
+
     /// Takes a word into a hash.
     #[inline]
-    fn mix(&self, hash: u64, word: u64) -> u64 {
+    pub(crate) fn mix(&self, hash: u64, word: u64) -> u64 {
         let wide = u128::from(hash ^ word) * u128::from(self.factor);
         wide as u64 ^ (wide >> 64) as u64
     }
 
     #[inline]
-    fn mix_view<'a>(&self, hash: u64, view: StringView, long: impl FnOnce() -> &'a [u8]) -> u64 {
+    pub(crate) fn mix_view<'a>(&self, hash: u64, view: StringView, long: impl FnOnce() -> &'a [u8]) -> u64 {
         let hash = self.mix(hash, view.head);
         if view.is_long() { self.mix_bytes(hash, long()) } else { self.mix(hash, view.tail) }
     }

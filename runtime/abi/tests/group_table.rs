@@ -187,6 +187,41 @@ fn merge_finds_the_same_groups() {
     }
 }
 
+/// A table of keys without their first field, filled from one of whole keys, holds what it would hold had it taken the
+/// rest of each key itself; and its keys are found from any other table of such keys.
+#[test]
+fn merge_without_the_first_field() {
+    for seed in 0..rounds() {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let kinds: Vec<KeyKind> = [KeyKind::Fixed(8)].into_iter().chain(random_kinds(&mut rng)).collect();
+        let (mut whole, mut model) = (table(&kinds), HashMap::new());
+        let keys = random_keys(&mut rng, &kinds, if cfg!(miri) { 30 } else { 400 }, 60);
+        count(&mut whole, &mut model, &keys, 0);
+
+        let (mut rest, mut places) = (table(&kinds[1..]), vec![]);
+        let rows: Vec<u32> = (0..whole.len() as u32).collect();
+        let hashes: Vec<u64> = rows.iter().map(|&row| whole.hash_of_rest(row, 1)).collect();
+        rest.merge_rest_of_keys(&whole, &rows, &hashes, 1, &mut places);
+        let (mut direct, mut counts) = (table(&kinds[1..]), HashMap::new());
+        let rest_keys: Vec<Key> = keys.iter().map(|key| key[1..].to_vec()).collect();
+        count(&mut direct, &mut counts, &rest_keys, 0);
+        let keys_of = |t: &GroupTable| contents(t).into_keys().collect::<std::collections::HashSet<Key>>();
+        assert_eq!(keys_of(&rest), keys_of(&direct), "seed {seed}, kinds {kinds:?}");
+        for (from, &to) in places.iter().enumerate() {
+            let field = |k: usize| (whole.key(from as u32, k + 1), rest.key(to, k));
+            assert!((0..kinds.len() - 1).map(field).all(|(a, b)| a == b), "seed {seed}");
+        }
+
+        let (mut some, mut found) = (table(&kinds[1..]), vec![]);
+        count(&mut some, &mut HashMap::new(), &rest_keys[..rest_keys.len() / 2], 0);
+        some.find_keys(&rest, &mut found);
+        assert_eq!(found.len(), some.len(), "seed {seed}");
+        for (there, here) in found {
+            assert_eq!(rest.hash(there), some.hash(here), "seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn retain_keeps_what_it_is_told() {
     for seed in 0..rounds() {

@@ -126,14 +126,19 @@ impl Executor {
             let mut unit = std::mem::replace(&mut self.graph.units[at], Unit::Pass);
             let run =
                 Run { graph: &self.graph, at, eval: &eval, watermarks: &watermarks, builds: &builds, report: &report };
+            // Over static inputs a micro-batch knows nothing of those before.
+            let streaming = self.graph.streaming[at];
+            if !streaming {
+                unit.clear();
+            }
             let mut delta = Vec::new();
-            let log = changelog.then_some(&mut delta);
+            let log = (changelog && streaming).then_some(&mut delta);
             let inputs: Vec<&[Feed]> = self.graph.pipeline.nodes[at]
                 .inputs
                 .iter()
                 .map(|i| self.graph.feeds[i.0 as usize].as_slice())
                 .collect();
-            let mut keeps_state = true;
+            let mut keeps_state = streaming;
             let mut new_build = None;
             let operate = || -> Result<Option<Vec<RecordBatch>>> {
                 Ok(match &mut unit {
@@ -146,6 +151,19 @@ impl Executor {
                     }
                     Unit::Step(_) => None,
                     Unit::Aggregate(spec, state) => {
+                        let pieces = sources.pieces(&run, inputs[0])?;
+                        let accumulate = |groups: &mut Groups, batch: RecordBatch| spec.accumulate(groups, &batch);
+                        self.each(
+                            &run,
+                            inputs[0],
+                            pieces,
+                            || spec.groups(),
+                            accumulate,
+                            |partials| self.pool.install(|| state.merge(partials)),
+                        )?;
+                        Some(self.pool.install(|| state.finish(watermarks[at], log))?)
+                    }
+                    Unit::Hop(spec, state) => {
                         let pieces = sources.pieces(&run, inputs[0])?;
                         let accumulate = |groups: &mut Groups, batch: RecordBatch| spec.accumulate(groups, &batch);
                         self.each(
@@ -208,6 +226,9 @@ impl Executor {
                 if keeps_state && changelog {
                     run.lock().deltas.push((at, delta));
                 }
+            }
+            if !streaming {
+                unit.clear();
             }
             self.graph.units[at] = unit;
             if let Some(build) = new_build {

@@ -11,6 +11,7 @@ use crate::kernels::Kernels;
 use crate::operators::aggregate::{AggregateState, Aggregation};
 use crate::operators::dedup::Dedup;
 use crate::operators::hash_join::{JoinSpec, Probe};
+use crate::operators::hop::{Hop, HopState};
 use crate::operators::map::Map;
 use crate::operators::session::SessionState;
 use crate::operators::sort::{Limit, Sort};
@@ -48,6 +49,8 @@ pub enum Unit {
     Step(Step),
     /// `Op::Aggregate`.
     Aggregate(Arc<Aggregation>, Box<AggregateState>),
+    /// `Op::HopAggregate`.
+    Hop(Arc<Aggregation>, Box<HopState>),
     /// `Op::SessionAggregate`.
     Session(Box<SessionState>),
     /// `Op::Dedup`.
@@ -64,6 +67,25 @@ pub enum Unit {
     WindowFunction(Box<WindowFunctions>),
 }
 
+impl Unit {
+    /// Forgets all state, for an operator that starts afresh.
+    pub fn clear(&mut self) {
+        match self {
+            Unit::Aggregate(_, state) => state.clear(),
+            Unit::Hop(_, state) => state.clear(),
+            Unit::Session(state) => state.clear(),
+            Unit::Dedup(state) => state.clear(),
+            Unit::Limit(limit) => limit.restore(0),
+            Unit::Pass
+            | Unit::Step(_)
+            | Unit::StreamJoin(_)
+            | Unit::OuterJoin(_)
+            | Unit::Sort(_)
+            | Unit::WindowFunction(_) => {}
+        }
+    }
+}
+
 /// A pipeline ready to run.
 pub struct Graph {
     /// The pipeline.
@@ -74,6 +96,8 @@ pub struct Graph {
     pub feeds: Vec<Vec<Feed>>,
     /// Constant rows of `Op::Values` nodes.
     pub values: Vec<Option<RecordBatch>>,
+    /// Whether rows of a stream reach each node. What is not reached is computed afresh in every micro-batch.
+    pub streaming: Vec<bool>,
     /// Nodes of the streaming sources, in order.
     pub streams: Vec<usize>,
 }
@@ -86,9 +110,13 @@ impl Graph {
             units: Vec::new(),
             feeds: Vec::new(),
             values: vec![None; pipeline.nodes.len()],
+            streaming: Vec::new(),
             streams: Vec::new(),
         };
-        for at in 0..pipeline.nodes.len() {
+        for (at, node) in pipeline.nodes.iter().enumerate() {
+            let own = matches!(node.op, Op::Source { streaming: true, .. });
+            let streaming = own || node.inputs.iter().any(|i| graph.streaming[i.0 as usize]);
+            graph.streaming.push(streaming);
             let unit = graph.unit(at, kernels, n_partitions)?;
             let feeds = graph.feeds_of(at, &unit);
             graph.units.push(unit);
@@ -99,7 +127,7 @@ impl Graph {
 
     /// Whether rows of a stream reach the node.
     pub fn is_streaming(&self, node: NodeId) -> bool {
-        is_streaming(&self.pipeline, node)
+        self.streaming[node.0 as usize]
     }
 
     /// Columns of a node's output.
@@ -147,6 +175,13 @@ impl Graph {
                 let spec = Arc::new(Aggregation::new(keys, aggs, self.input(at, 0), schema, kernels)?);
                 let state = AggregateState::new(Arc::clone(&spec), close.as_ref(), *emit, n_partitions)?;
                 Unit::Aggregate(spec, Box::new(state))
+            }
+            Op::HopAggregate { slice, size, slide, offset, keys, aggs, close, emit } => {
+                let keys: Vec<u32> = [*slice].iter().chain(keys).copied().collect();
+                let spec = Arc::new(Aggregation::new(&keys, aggs, self.input(at, 0), schema, kernels)?);
+                let hop = Hop { size: *size, slide: *slide, offset: *offset };
+                let state = HopState::new(Arc::clone(&spec), hop, *close, *emit, n_partitions);
+                Unit::Hop(spec, Box::new(state))
             }
             Op::SessionAggregate { start, end, keys, aggs, close, emit } => Unit::Session(Box::new(SessionState::new(
                 *start,

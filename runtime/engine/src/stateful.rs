@@ -17,6 +17,7 @@ pub fn is_stateful(pipeline: &Pipeline, node: usize) -> bool {
     matches!(
         node.op,
         Op::Aggregate { .. }
+            | Op::HopAggregate { .. }
             | Op::SessionAggregate { .. }
             | Op::Dedup { .. }
             | Op::StreamJoin { .. }
@@ -28,6 +29,7 @@ pub fn is_stateful(pipeline: &Pipeline, node: usize) -> bool {
 pub fn finishes_by_watermark(unit: &Unit, op: &Op) -> bool {
     match (unit, op) {
         (Unit::Aggregate(_, state), _) => state.finishes_by_watermark(),
+        (Unit::Hop(_, state), _) => state.finishes_by_watermark(),
         (Unit::Session(_) | Unit::Dedup(_), _) => true,
         (_, Op::StreamJoin { left, right, .. }) => left.expire.is_some() || right.expire.is_some(),
         _ => false,
@@ -38,6 +40,7 @@ pub fn finishes_by_watermark(unit: &Unit, op: &Op) -> bool {
 pub fn restore(unit: &mut Unit, bytes: &[u8]) -> Result<()> {
     match unit {
         Unit::Aggregate(_, state) => state.restore(bytes),
+        Unit::Hop(_, state) => state.restore(bytes),
         Unit::Session(state) => state.restore(bytes),
         Unit::Dedup(state) => state.restore(bytes),
         Unit::StreamJoin(state) => state.restore(bytes),
@@ -55,6 +58,7 @@ pub fn restore(unit: &mut Unit, bytes: &[u8]) -> Result<()> {
 pub fn snapshot(unit: &mut Unit, watermark: i64) -> Vec<u8> {
     match unit {
         Unit::Aggregate(_, state) => state.snapshot(watermark),
+        Unit::Hop(_, state) => state.snapshot(watermark),
         Unit::Session(state) => state.snapshot(watermark),
         Unit::Dedup(state) => state.snapshot(watermark),
         Unit::StreamJoin(state) => state.snapshot(watermark),
@@ -68,6 +72,7 @@ pub fn rows(unit: &mut Unit, pipeline: &Pipeline, node: usize) -> Result<Vec<Rec
     let input = |i: usize| &pipeline.nodes[pipeline.nodes[node].inputs[i].0 as usize].schema;
     match unit {
         Unit::Aggregate(_, state) => state.rows(),
+        Unit::Hop(_, state) => state.rows(),
         Unit::Session(state) => Ok(vec![state.rows()?]),
         Unit::Dedup(state) => state.rows(input(0)),
         Unit::StreamJoin(state) => state.rows(input(0), input(1)),
@@ -97,6 +102,7 @@ pub fn name(pipeline: &Pipeline, node: usize) -> String {
         Op::DropLate { .. } => "late-row filter",
         Op::AssignWindows { .. } => "window assignment",
         Op::Aggregate { .. } => "aggregation",
+        Op::HopAggregate { .. } => "hopping-window aggregation",
         Op::SessionAggregate { .. } => "session aggregation",
         Op::Dedup { .. } => "deduplication",
         Op::StreamJoin { .. } => "stream-stream join",

@@ -98,6 +98,51 @@ pub trait Aggregate: Send + Sync + Debug {
     }
 }
 
+/// Whether the aggregate of this canonical name gives the same result (up to the rounding of floating-point sums) in
+/// whatever order rows are taken in and states are merged. Where it says no, the first or last row decides, or elements
+/// are listed as they came, or a sketch depends on what it met first.
+pub fn is_free_of_order(function: &str) -> bool {
+    const FREE: &[&str] = &[
+        "approx_count_distinct",
+        "avg",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "bool_and",
+        "bool_or",
+        "corr",
+        "count",
+        "count_if",
+        "covar_pop",
+        "covar_samp",
+        "kurtosis",
+        "max",
+        "median",
+        "min",
+        "percentile",
+        "percentile_cont",
+        "percentile_disc",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_count",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+        "skewness",
+        "stddev",
+        "stddev_pop",
+        "sum",
+        "try_avg",
+        "try_sum",
+        "var_pop",
+        "variance",
+    ];
+    FREE.contains(&function)
+}
+
 /// The state handler of a bound call. Errors if the call breaks the IR's rules, or a constant argument is out of range
 /// (a percentage above 1).
 pub fn aggregate(call: &AggCall) -> Result<Arc<dyn Aggregate>, EvalError> {

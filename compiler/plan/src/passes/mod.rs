@@ -4,6 +4,7 @@ pub(crate) mod fold;
 pub mod fuse;
 pub(crate) mod prune;
 pub(crate) mod push_filters;
+pub(crate) mod slices;
 
 use crate::catalog::Catalog;
 use crate::logical::Query;
@@ -15,7 +16,7 @@ pub(crate) type Pass = fn(&mut Query, &Catalog);
 pub(crate) const BEFORE_CHECK: &[Pass] = &[fold::run, prune::run];
 
 /// What runs after it.
-pub(crate) const AFTER_CHECK: &[Pass] = &[push_filters::run, prune::run];
+pub(crate) const AFTER_CHECK: &[Pass] = &[push_filters::run, prune::run, slices::run, prune::run];
 
 /// Runs the passes in order.
 pub(crate) fn run(passes: &[Pass], query: &mut Query, catalog: &Catalog) {

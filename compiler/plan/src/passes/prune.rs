@@ -20,7 +20,9 @@ fn prune(plan: &mut Plan, required: &[ColumnId], columns: &Columns) {
         Node::Project { columns: exprs } => {
             exprs.retain(|(id, _)| required.contains(id));
         }
-        Node::Aggregate { aggs, .. } | Node::Session { aggs, .. } => aggs.retain(|(id, _)| required.contains(id)),
+        Node::Aggregate { aggs, .. } | Node::HopAggregate { aggs, .. } | Node::Session { aggs, .. } => {
+            aggs.retain(|(id, _)| required.contains(id))
+        }
         Node::WindowFunction { calls, .. } => calls.retain(|(id, _)| required.contains(id)),
         Node::Union { columns: out, sources } => {
             let keep: Vec<bool> = out.iter().map(|id| required.contains(id)).collect();
@@ -63,7 +65,11 @@ fn prune(plan: &mut Plan, required: &[ColumnId], columns: &Columns) {
     plan.expressions(&mut |e| columns_of(e, &mut read));
     let passes_on = !matches!(
         plan.node,
-        Node::Project { .. } | Node::Aggregate { .. } | Node::Session { .. } | Node::Expand { .. }
+        Node::Project { .. }
+            | Node::Aggregate { .. }
+            | Node::HopAggregate { .. }
+            | Node::Session { .. }
+            | Node::Expand { .. }
     );
     if passes_on {
         read.extend(required);
@@ -71,6 +77,7 @@ fn prune(plan: &mut Plan, required: &[ColumnId], columns: &Columns) {
     match &plan.node {
         Node::Watermark { column, .. } => read.push(*column),
         Node::AssignWindows { time, .. } => read.push(*time),
+        Node::HopAggregate { slice, last, .. } => read.extend([slice, last]),
         Node::Session { start, end, .. } => read.extend([start.1, end.1]),
         Node::Dedup { keys, .. } => {
             read.extend(keys);

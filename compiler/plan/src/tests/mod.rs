@@ -129,6 +129,7 @@ fn operators(pipeline: &Pipeline) -> Vec<&'static str> {
             Op::DropLate { .. } => "drop_late",
             Op::AssignWindows { .. } => "assign_windows",
             Op::Aggregate { .. } => "aggregate",
+            Op::HopAggregate { .. } => "hop_aggregate",
             Op::SessionAggregate { .. } => "session",
             Op::Dedup { .. } => "dedup",
             Op::StreamJoin { .. } => "stream_join",

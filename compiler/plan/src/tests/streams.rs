@@ -64,16 +64,18 @@ fn a_filter_acts_below_the_watermark_unless_it_names_the_event_time() {
 }
 
 #[test]
-fn hopping_windows_are_assigned_and_sessions_have_their_own_operator() {
+fn hopping_windows_and_sessions_have_their_own_operator() {
     let s = sensors();
     let hop = s.stream(
         "INSERT INTO out SELECT window_start, window_time, count(*) AS n FROM s WATERMARK ts DELAY OF INTERVAL 1 MINUTE \
          GROUP BY HOP(ts, INTERVAL 1 MINUTE, INTERVAL 2 MINUTES) EMIT APPEND",
     );
-    assert_eq!(
-        operators(&hop.pipeline),
-        ["source", "watermark", "map", "assign_windows", "drop_late", "aggregate", "map", "sink"]
+    assert_eq!(operators(&hop.pipeline), ["source", "watermark", "map", "drop_late", "hop_aggregate", "map", "sink"]);
+    let ordered = s.stream(
+        "INSERT INTO out SELECT window_start, window_time, first(v) AS n FROM s WATERMARK ts DELAY OF INTERVAL 1 MINUTE \
+         GROUP BY HOP(ts, INTERVAL 1 MINUTE, INTERVAL 2 MINUTES) EMIT APPEND",
     );
+    assert!(operators(&ordered.pipeline).contains(&"assign_windows"));
     let session = s.stream(
         "INSERT INTO out SELECT session_window.start, session_window.end, k, count(*) AS n FROM s \
          WATERMARK ts DELAY OF INTERVAL 0 SECONDS GROUP BY session_window(ts, '5 seconds'), k EMIT APPEND",

@@ -52,6 +52,17 @@ fn shape(pipeline: &Pipeline, at: usize) -> Option<OperatorShape> {
                 ("groups kept", kept(*emit)),
             ],
         ),
+        Op::HopAggregate { slice, size, slide, offset, keys, aggs, close, emit } => (
+            "hopping-window aggregation",
+            vec![
+                ("windows", format!("{} every {} from {}", span(*size), span(*slide), span(*offset))),
+                ("slice", input(0, &[*slice])),
+                ("keys", input(0, keys)),
+                ("aggregates", calls(aggs)),
+                ("end of a group", if *close { "its window's end" } else { "never" }.to_owned()),
+                ("groups kept", kept(*emit)),
+            ],
+        ),
         Op::SessionAggregate { start, end, keys, aggs, close, emit } => (
             "session aggregation",
             vec![
@@ -174,6 +185,11 @@ fn origin(pipeline: &Pipeline, at: usize, column: u32) -> String {
         Op::Aggregate { keys, aggs, .. } => match keys.get(column as usize) {
             Some(&key) => below(0, key),
             None => aggs.get(column as usize - keys.len()).map_or_else(named, |c| call(pipeline, node, c)),
+        },
+        Op::HopAggregate { keys, aggs, .. } => match (column, column as usize) {
+            (0, _) => "window start".to_owned(),
+            (_, c) if c - 1 < keys.len() => below(0, keys[c - 1]),
+            (_, c) => aggs.get(c - 1 - keys.len()).map_or_else(named, |a| call(pipeline, node, a)),
         },
         Op::SessionAggregate { keys, aggs, .. } => match (column, column as usize) {
             (0, _) => "session start".to_owned(),

@@ -4,7 +4,7 @@
 //! partial groups are then merged, in the pieces' order, into the state ([`AggregateState::merge`]), which is split by
 //! key hash so that its parts can be worked on in parallel without a lock.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -12,38 +12,30 @@ use rayon::prelude::*;
 use ssql_abi::{AggregateKernel, KeyKind, RowLayout};
 use ssql_ir::{AggArg, AggCall, CloseRule, EmitMode, Schema};
 use ssql_stdlib::aggregate::Aggregate;
-use ssql_stdlib::{aggregate, arrow_schema, literal_array, state_size};
+use ssql_stdlib::{DecodeError, aggregate, arrow_schema, literal_array, state_size};
 
 use crate::connector::Domain;
 use crate::error::{EngineError, Result};
 use crate::kernels::{JitMode, Kernels};
-use crate::operators::codec::{Reader, put_bytes};
-use crate::operators::groups::{Buckets, Closing, Groups, key_kind};
+use crate::operators::codec::{Reader, put_bytes, read_key};
+use crate::operators::groups::{Buckets, Closing, Groups, key_kind, merge_partials, partition_of};
 use crate::operators::keys::KeyColumn;
 use crate::views::{HashedKeys, key_column, run_aggregate};
 use crate::watermark::BatchWatermark;
-
-/// Fewer partial groups than this are merged on one thread.
-const WORTH_A_THREAD: usize = 4096;
-
-/// Which part of the state a key belongs to. The low half of the hash finds its slot within a table.
-fn partition_of(hash: u64, n_partitions: usize) -> usize {
-    (hash >> 32) as usize % n_partitions
-}
 
 /// The part of an aggregation that never changes: shared by all threads.
 pub struct Aggregation {
     keys: Vec<u32>,
     key_columns: Vec<KeyColumn>,
     calls: Vec<AggCall>,
-    aggs: Vec<Arc<dyn Aggregate>>,
+    pub(super) aggs: Vec<Arc<dyn Aggregate>>,
     layout: RowLayout,
-    kinds: Vec<KeyKind>,
+    pub(super) kinds: Vec<KeyKind>,
     kernel: Option<Arc<dyn AggregateKernel>>,
     /// Positions of the key columns in the kernel's input: the physical keys stand behind the batch's own columns.
     kernel_keys: Vec<u32>,
     verify: bool,
-    output: SchemaRef,
+    pub(super) output: SchemaRef,
 }
 
 impl Aggregation {
@@ -190,20 +182,48 @@ impl Aggregation {
 
     /// Keys and results of these groups.
     fn finish(&self, groups: &mut Groups, rows: &[u32]) -> Result<RecordBatch> {
+        let columns = self.result_columns(groups, rows, 0)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
+    }
+
+    /// Columns of keys and results of these groups, whose table lacks the first `skip` keys.
+    pub(super) fn result_columns(&self, groups: &mut Groups, rows: &[u32], skip: usize) -> Result<Vec<ArrayRef>> {
         let mut columns = Vec::with_capacity(self.output.fields().len());
-        for (field, column) in self.key_columns.iter().enumerate() {
+        for (field, column) in self.key_columns.iter().skip(skip).enumerate() {
             columns.push(column.decode(key_column(&groups.table, rows, field, &column.physical_type())?)?);
         }
         for (i, agg) in self.aggs.iter().enumerate() {
             columns.push(agg.finish(&groups.state(i), rows)?);
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.output), columns, &options)?)
+        Ok(columns)
+    }
+
+    /// Reads the aggregates of a group that [`Aggregation::encode`] wrote, into a row of `groups` that may hold older
+    /// ones.
+    pub(super) fn decode(
+        &self,
+        groups: &mut Groups,
+        row: u32,
+        is_new: bool,
+        input: &mut Reader<'_>,
+    ) -> Result<(), DecodeError> {
+        let mut rest = input.rest();
+        for (i, agg) in self.aggs.iter().enumerate() {
+            let mut state = groups.state(i);
+            if !is_new {
+                agg.release(&mut state, row);
+                state.state_mut(row).iter_mut().take(state_size(agg.slots())).for_each(|b| *b = 0);
+            }
+            agg.decode(&mut state, row, &mut rest)?;
+        }
+        *input = Reader::new(rest);
+        Ok(())
     }
 
     /// Appends a group to a changelog or snapshot: its key fields, then each aggregate.
-    fn encode(&self, groups: &mut Groups, row: u32, out: &mut Vec<u8>) {
-        for field in 0..self.kinds.len() {
+    pub(super) fn encode(&self, groups: &mut Groups, row: u32, out: &mut Vec<u8>) {
+        for field in 0..groups.table.kinds().len() {
             put_bytes(groups.table.key(row, field), out);
         }
         for (i, agg) in self.aggs.iter().enumerate() {
@@ -251,31 +271,20 @@ impl AggregateState {
         Ok(AggregateState { spec, emit, partitions, updated: 0, removed: 0 })
     }
 
-    /// Takes up partial groups, in order. Partitions work at the same time, each going through the partials in their
-    /// order; a partial is lent to one of them at a time, so that they follow each other like the stages of a pipe.
+    /// Takes up partial groups, in order.
     pub fn merge(&mut self, partials: Vec<Groups>) -> Result<()> {
         let n = self.partitions.len();
-        let split = |partial: Groups| {
+        let split = |partial: &Groups| {
             let mut rows: Vec<Vec<u32>> = vec![Vec::new(); n];
             for row in 0..partial.table.len() as u32 {
                 rows[partition_of(partial.table.hash(row), n)].push(row);
             }
-            (Mutex::new(partial), rows)
+            rows
         };
-        let groups: usize = partials.iter().map(|p| p.table.len()).sum();
         let spec = &self.spec;
-        let merge_into = |i: usize, buckets: &mut Buckets, partials: &[(Mutex<Groups>, Vec<Vec<u32>>)]| {
-            partials.iter().try_for_each(|(partial, rows)| {
-                let mut partial = partial.lock().unwrap_or_else(PoisonError::into_inner);
-                merge_partition(spec, buckets, &mut partial, &rows[i])
-            })
-        };
-        if groups < WORTH_A_THREAD {
-            let partials: Vec<_> = partials.into_iter().map(split).collect();
-            return self.partitions.iter_mut().enumerate().try_for_each(|(i, b)| merge_into(i, b, &partials));
-        }
-        let partials: Vec<_> = partials.into_par_iter().map(split).collect();
-        self.partitions.par_iter_mut().enumerate().try_for_each(|(i, b)| merge_into(i, b, &partials))
+        merge_partials(&mut self.partitions, partials, split, |buckets, partial, rows: &Vec<u32>| {
+            merge_partition(spec, buckets, partial, rows)
+        })
     }
 
     /// Ends the micro-batch: its output, and what the changelog must hold if `changelog` is asked for.
@@ -380,34 +389,17 @@ impl AggregateState {
         let spec = Arc::clone(&self.spec);
         let n = self.partitions.len();
         // One group at a time goes through a table of its own, which knows its hash and bucket.
+        let mut one = spec.groups();
         while let Some(1) = input.u8() {
-            let mut one = spec.groups();
-            let mut fields = Vec::with_capacity(spec.kinds.len());
-            for kind in &spec.kinds {
-                let field = input.bytes().ok_or_else(|| damaged("a key is cut off"))?;
-                if let (Some(bytes), true) = (field, *kind != KeyKind::Bytes)
-                    && bytes.len() != kind.width()
-                {
-                    return Err(damaged("a key has another width; was the query changed?"));
-                }
-                fields.push(field);
-            }
+            one.table.clear();
+            let fields = read_key(&spec.kinds, &mut input).map_err(damaged)?;
             let (row, _) = one.table.insert_key(&fields);
             let partition = partition_of(one.table.hash(row), n);
             let buckets = &mut self.partitions[partition];
             let number = buckets.bucket_of(&one.table, row);
             let groups = &mut buckets.bucket(number).groups;
             let (place, is_new) = groups.table.insert_key(&fields);
-            let mut rest = input.rest();
-            for (i, agg) in spec.aggs.iter().enumerate() {
-                let mut state = groups.state(i);
-                if !is_new {
-                    agg.release(&mut state, place);
-                    state.state_mut(place).iter_mut().take(state_size(agg.slots())).for_each(|b| *b = 0);
-                }
-                agg.decode(&mut state, place, &mut rest).map_err(|e| damaged(&e.to_string()))?;
-            }
-            input = Reader::new(rest);
+            spec.decode(groups, place, is_new, &mut input).map_err(|e| damaged(&e.to_string()))?;
         }
         if self.emit != EmitMode::Complete {
             for buckets in &mut self.partitions {
@@ -415,6 +407,11 @@ impl AggregateState {
             }
         }
         Ok(())
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.partitions.iter_mut().for_each(Buckets::clear);
     }
 
     /// Whether a moved watermark alone gives it something to do.

@@ -1,5 +1,7 @@
 //! Bytes of state records: little-endian integers, and byte strings with a length.
 
+use ssql_abi::KeyKind;
+
 /// Appends an optional byte string: length + 1 (0 for NULL) as a u32, then the bytes.
 pub fn put_bytes(value: Option<&[u8]>, out: &mut Vec<u8>) {
     match value {
@@ -57,4 +59,16 @@ impl<'a> Reader<'a> {
         self.0 = rest;
         Some(Some(bytes))
     }
+}
+
+/// Reads the fields of a key, as [`put_bytes`] wrote each; what is wrong with them if they are not of these kinds.
+pub fn read_key<'a>(kinds: &[KeyKind], input: &mut Reader<'a>) -> Result<Vec<Option<&'a [u8]>>, &'static str> {
+    let field = |kind: &KeyKind| {
+        let field = input.bytes().ok_or("a key is cut off")?;
+        if field.is_some_and(|bytes| *kind != KeyKind::Bytes && bytes.len() != kind.width()) {
+            return Err("a key has another width; was the query changed?");
+        }
+        Ok(field)
+    };
+    kinds.iter().map(field).collect()
 }

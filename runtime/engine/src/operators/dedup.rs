@@ -9,7 +9,7 @@ use ssql_ir::{CloseRule, Schema};
 
 use crate::connector::Domain;
 use crate::error::{EngineError, Result};
-use crate::operators::codec::{Reader, put_bytes};
+use crate::operators::codec::{Reader, put_bytes, read_key};
 use crate::operators::groups::{Buckets, Closing, Groups, NEVER, key_kind};
 use crate::operators::keys::KeyColumn;
 use crate::operators::step::timestamps;
@@ -183,14 +183,7 @@ impl Dedup {
         let mut input = Reader::new(bytes);
         let watermark = input.i64().ok_or_else(|| damaged("it has no watermark"))?;
         while let Some(1) = input.u8() {
-            let mut fields = Vec::with_capacity(self.kinds.len());
-            for kind in &self.kinds {
-                let field = input.bytes().ok_or_else(|| damaged("a key is cut off"))?;
-                if field.is_some_and(|b| *kind != KeyKind::Bytes && b.len() != kind.width()) {
-                    return Err(damaged("a key has another width; was the query changed?"));
-                }
-                fields.push(field);
-            }
+            let fields = read_key(&self.kinds, &mut input).map_err(damaged)?;
             let mut one = Groups::new(&self.layout, &self.kinds);
             one.table.insert_key(&fields);
             let number = self.buckets.bucket_of(&one.table, 0);
@@ -204,6 +197,11 @@ impl Dedup {
         }
         self.expire(watermark)?;
         Ok(())
+    }
+
+    /// Forgets all keys.
+    pub fn clear(&mut self) {
+        self.buckets.clear();
     }
 
     /// (keys, new in the last batch, forgotten by it, memory in bytes).

@@ -1,8 +1,9 @@
 //! Groups in memory: a table of state rows with what does not fit in them, ordered by when the groups are finished.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rayon::prelude::*;
 use ssql_abi::{GroupTable, KeyKind, RowLayout};
 use ssql_ir::{CloseRule, DataType};
 use ssql_stdlib::aggregate::{Aggregate, Objects, StateRows};
@@ -30,6 +31,24 @@ impl Groups {
         StateRows { bytes, row_size, offset, objects: &mut self.objects }
     }
 
+    /// As [`Groups::merge`], from groups whose keys have `skip` further fields in front, which are left out; `hashes`
+    /// are those of the rest of each key.
+    pub fn merge_rest(
+        &mut self,
+        from: &mut Groups,
+        (rows, hashes): (&[u32], &[u64]),
+        skip: usize,
+        aggs: &[Arc<dyn Aggregate>],
+        places: &mut Vec<u32>,
+    ) -> Result<()> {
+        places.clear();
+        self.table.merge_rest_of_keys(&from.table, rows, hashes, skip, places);
+        for (i, agg) in aggs.iter().enumerate() {
+            agg.merge(&mut self.state(i), places, &from.state(i), rows)?;
+        }
+        Ok(())
+    }
+
     /// Takes up these groups of another table of the same operator; `places` becomes the group here of each.
     pub fn merge(
         &mut self,
@@ -45,6 +64,42 @@ impl Groups {
         }
         Ok(())
     }
+}
+
+/// Fewer partial groups than this are merged on one thread.
+const WORTH_A_THREAD: usize = 4096;
+
+/// Which part of the state a key belongs to. The low half of the hash finds its slot within a table.
+pub fn partition_of(hash: u64, n_partitions: usize) -> usize {
+    (hash >> 32) as usize % n_partitions
+}
+
+/// Takes up partial groups into the partitions of a state, in order. `split` gives what each partition is to take of
+/// a partial. Partitions work at the same time, each going through the partials in their order; a partial is lent to
+/// one of them at a time, so that they follow each other like the stages of a pipe.
+pub fn merge_partials<P: Send, S: Send + Sync>(
+    partitions: &mut [P],
+    partials: Vec<Groups>,
+    split: impl Fn(&Groups) -> Vec<S> + Sync,
+    merge: impl Fn(&mut P, &mut Groups, &S) -> Result<()> + Sync,
+) -> Result<()> {
+    let groups: usize = partials.iter().map(|p| p.table.len()).sum();
+    let split = |partial: Groups| {
+        let shares = split(&partial);
+        (Mutex::new(partial), shares)
+    };
+    let take = |(i, partition): (usize, &mut P), partials: &[(Mutex<Groups>, Vec<S>)]| {
+        partials.iter().try_for_each(|(partial, shares)| {
+            let mut partial = partial.lock().unwrap_or_else(PoisonError::into_inner);
+            merge(partition, &mut partial, &shares[i])
+        })
+    };
+    if groups < WORTH_A_THREAD {
+        let partials: Vec<_> = partials.into_iter().map(split).collect();
+        return partitions.iter_mut().enumerate().try_for_each(|p| take(p, &partials));
+    }
+    let partials: Vec<_> = partials.into_par_iter().map(split).collect();
+    partitions.par_iter_mut().enumerate().try_for_each(|p| take(p, &partials))
 }
 
 /// How a type stands in a state row.
@@ -99,6 +154,13 @@ pub struct Bucket {
     pub groups: Groups,
     /// Those that this micro-batch changed.
     pub changed: Marks,
+}
+
+impl Bucket {
+    /// Memory of the table and its side objects, bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.groups.table.memory_bytes() + self.groups.objects.heap_bytes()
+    }
 }
 
 /// When groups are finished, by a field of their key.
@@ -199,7 +261,12 @@ impl Buckets {
 
     /// Memory of all tables, bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.by_end.values().map(|b| b.groups.table.memory_bytes() + b.groups.objects.heap_bytes()).sum()
+        self.by_end.values().map(Bucket::memory_bytes).sum()
+    }
+
+    /// Forgets all groups.
+    pub fn clear(&mut self) {
+        self.by_end.clear();
     }
 
     /// Forgets what was changed.

@@ -6,6 +6,7 @@ pub mod codec;
 pub mod dedup;
 pub mod groups;
 pub mod hash_join;
+pub mod hop;
 pub mod keys;
 pub mod map;
 pub mod session;

@@ -502,6 +502,18 @@ impl SessionState {
         Ok(())
     }
 
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.key_ids.clear();
+        self.entries.clear();
+        self.free_keys.clear();
+        self.by_end.clear();
+        self.states = StateSlab::new(&self.aggs);
+        self.changed.clear();
+        self.gone.clear();
+        (self.sessions, self.key_bytes) = (0, 0);
+    }
+
     /// (sessions, changed by the last batch, removed by it, memory in bytes).
     pub fn metrics(&self) -> (u64, u64, u64, u64) {
         let lists = self.sessions as usize * size_of::<Session>()

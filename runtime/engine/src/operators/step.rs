@@ -169,7 +169,8 @@ impl AssignWindows {
         }
         let rows = UInt32Array::from(rows);
         let mut columns = batch.columns().iter().map(|c| take(c, &rows, None)).collect::<Result<Vec<_>, _>>()?;
-        columns.push(Arc::new(TimestampMicrosecondArray::from(starts).with_timezone("UTC")));
+        let starts = TimestampMicrosecondArray::from(starts);
+        columns.push(Arc::new(starts.with_timezone_opt(times.timezone())));
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 }

@@ -228,7 +228,8 @@ impl Runner {
                 .units
                 .iter()
                 .zip(&graph.pipeline.nodes)
-                .any(|(unit, node)| stateful::finishes_by_watermark(unit, &node.op))
+                .zip(&graph.streaming)
+                .any(|((unit, node), &streaming)| streaming && stateful::finishes_by_watermark(unit, &node.op))
         };
         if !has_new && !finishes_state {
             return Ok(None);
@@ -449,6 +450,7 @@ impl Runner {
         for (node, unit) in graph.units.iter().enumerate() {
             let (name, metrics) = match unit {
                 Unit::Aggregate(_, state) => ("stateStoreSave", state.metrics()),
+                Unit::Hop(_, state) => ("stateStoreSave", state.metrics()),
                 Unit::Session(state) => ("sessionWindowStateStoreSaveExec", state.metrics()),
                 Unit::Dedup(state) => ("dedupe", state.metrics()),
                 Unit::StreamJoin(state) => ("symmetricHashJoin", state.metrics()),
