@@ -1,4 +1,4 @@
-//! Sources and sinks of the engine: files (json, csv, text, parquet), memory, rate, socket, console, noop.
+//! Sources and sinks of the engine: files (json, csv, text, parquet), memory, rate, nexmark, socket, console, noop.
 //!
 //! [`builtin`] makes the registry. Each connector describes itself ([`ssql_ir::ConnectorDesc`]): what it can be, where
 //! its columns come from, and every option it knows. Row decoders ([`json::JsonDecoder`], [`csv::CsvDecoder`]) work on
@@ -18,6 +18,7 @@ mod file;
 mod formats;
 pub mod json;
 mod memory;
+mod nexmark;
 mod noop;
 mod parquet;
 mod pattern;
@@ -38,6 +39,7 @@ pub use decode::{BadRecord, Decoded, Decoder, Mode, batch, batch_schema};
 pub use file::{FileConnector, Format};
 pub use formats::TextFormats;
 pub use memory::{MemoryConnector, MemoryHub};
+pub use nexmark::NexmarkConnector;
 pub use noop::NoopConnector;
 pub use pattern::Pattern;
 pub use rate::RateConnector;
@@ -52,6 +54,7 @@ pub fn builtin(memory: &MemoryHub) -> Registry {
     }
     registry.register(Box::new(MemoryConnector::new(memory.clone())));
     registry.register(Box::new(RateConnector::default()));
+    registry.register(Box::new(NexmarkConnector::default()));
     registry.register(Box::new(SocketConnector::default()));
     registry.register(Box::new(ConsoleConnector::default()));
     registry.register(Box::new(NoopConnector::default()));
