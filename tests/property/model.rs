@@ -138,22 +138,23 @@ pub fn session_per_row(w: &World) -> Rows {
     sessions(&w.a, |r| r.g * SECOND)
 }
 
-fn distinct(w: &World, row: impl Fn(&Row) -> Vec<String>) -> Rows {
+/// The distinct rows of `row`, whatever came first. The closing row is one of them.
+fn distinct<'a>(w: &'a World, keep: impl Fn(&Row) -> bool + 'a, row: impl Fn(&Row) -> Vec<String>) -> Rows {
     let all = w.a.iter().chain([&w.closing]);
-    let kept = all.filter(|r| r.ts.is_none_or(|ts| ts > 0));
-    kept.map(row).collect::<BTreeSet<_>>().into_iter().collect()
+    all.filter(|r| keep(r)).map(row).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
+/// The event time is no column below the deduplication, so no row is late.
 pub fn distinct_rows(w: &World) -> Rows {
-    distinct(w, |r| vec![text(r.k), text(r.n)])
+    distinct(w, |_| true, |r| vec![text(r.k), text(r.n)])
 }
 
 pub fn distinct_on_time(w: &World) -> Rows {
-    distinct(w, |r| vec![text(r.ts), text(r.k)])
+    distinct(w, |r| r.ts.is_none_or(|ts| ts > 0), |r| vec![text(r.ts), text(r.k)])
 }
 
 pub fn distinct_within(w: &World) -> Rows {
-    distinct(w, |r| vec![r.b.to_string(), double(r.x)])
+    distinct(w, |_| true, |r| vec![r.b.to_string(), double(r.x)])
 }
 
 pub fn chained(w: &World) -> Rows {
