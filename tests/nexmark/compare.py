@@ -91,7 +91,7 @@ def main():
         if missing or extra or not expected:
             wrong.append(f"{query}: {expected.total()} rows expected, {actual.total()} came; "
                          f"missing {list(missing)[:3]}, extra {list(extra)[:3]}")
-    sys.exit("\n".join(wrong))
+    sys.exit("\n".join(wrong) or 0)
 
 
 main()
