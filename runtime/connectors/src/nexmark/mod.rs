@@ -82,7 +82,7 @@ impl Stream {
             let columns: Vec<String> = schema.fields.iter().map(|f| format!("{} {}", f.name, f.data_type)).collect();
             let message = format!("the columns of `{}` are not those of its events", declaration.name);
             return Err(ConnectorError::new("UNSUPPORTED_FEATURE.DECLARED_SCHEMA", Domain::User, message)
-                .with_help(format!("leave the column list out; they are: {}", columns.join(", "))));
+                .with_help(format!("Leave the column list out; they are: {}.", columns.join(", "))));
         }
         let limited = |name: &str, default: u64, limit: u64| match positive(options, name)? {
             Some(n) if n > limit => {
