@@ -240,6 +240,11 @@ impl Buckets {
     }
 
     /// All buckets with their numbers, the earliest to finish first.
+    pub fn iter(&self) -> impl Iterator<Item = (i64, &Bucket)> {
+        self.by_end.iter().map(|(&number, bucket)| (number, bucket))
+    }
+
+    /// As [`Buckets::iter`], to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (i64, &mut Bucket)> {
         self.by_end.iter_mut().map(|(&number, bucket)| (number, bucket))
     }
