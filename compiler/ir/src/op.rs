@@ -139,8 +139,8 @@ pub enum JoinKind {
 pub struct JoinSide {
     /// Key columns of this side's input, pairwise equal to the other side's.
     pub keys: Vec<u32>,
-    /// When a kept row is dropped (and, for an outer side, shown as unmatched): once `column + add < watermark`, or
-    /// `<=` if `inclusive`. `None`: never.
+    /// When a kept row is dropped (and, for an outer side, shown as unmatched): once `column + add <= watermark`. An
+    /// inclusive bound has one millisecond in `add`, as Spark waits that much longer. `None`: never.
     pub expire: Option<CloseRule>,
     /// Late rows: event-time column of this side; a row with `value <= late watermark` is dropped.
     pub late: Option<u32>,
