@@ -360,8 +360,9 @@ impl Runner {
 
     /// Makes all that was committed durable: a graceful stop.
     pub fn sync(&mut self) -> Result<()> {
+        // Runs that are too short for a snapshot would else never make one, and the changelog would grow from run to run.
         if let Some((_, mut job)) = self.snapshot.take()
-            && let Some(ended) = job.ended()
+            && let Some(ended) = job.wait()
         {
             ended?;
         }
