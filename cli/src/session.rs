@@ -289,10 +289,14 @@ impl Session {
             Planned::Show(show) => self.show(&show)?,
             Planned::Describe { extended, relation } => self.describe(&relation, extended),
             Planned::StopQuery { name, drain } => {
-                if drain {
-                    return Err(not_yet("STOP QUERY ... WITH DRAIN"));
+                let handle = self.handle(&name)?;
+                if !drain {
+                    handle.stop();
+                } else if handle.stop_with_drain().is_err()
+                    && let Some(failure) = self.take_failure(handle.name())
+                {
+                    return Ok(Err(failure));
                 }
-                self.handle(&name)?.stop();
                 Outcome::Done
             }
             Planned::AwaitQuery { name, timeout_micros } => return self.await_query(name.as_deref(), timeout_micros),

@@ -9,7 +9,7 @@ use ssql_grammar::ast::{LiteralValue, Show};
 use ssql_plan::{Relation, RelationKind};
 
 use super::relations::connector_name;
-use super::{Outcome, Session, not_yet};
+use super::{Outcome, Session};
 
 impl Session {
     pub(super) fn show(&self, show: &Show) -> Result<Outcome> {
@@ -67,7 +67,33 @@ impl Session {
                 let texts: Vec<String> = progress.iter().map(|p| p.pretty_json()).collect();
                 Outcome::Text(texts.join("\n"))
             }
-            Show::Watermarks(_) => return Err(not_yet("SHOW WATERMARKS")),
+            Show::Watermarks(name) => {
+                let handles = match name {
+                    Some(name) => vec![self.handle(&name.value)?],
+                    None => self.handles(),
+                };
+                let zone = self.time_zone();
+                let time = |micros: i64| {
+                    let mut text = String::new();
+                    ssql_stdlib::text::write_timestamp(ssql_stdlib::time::to_local(&zone, micros), &mut text);
+                    text
+                };
+                let mut columns = vec![Vec::new(); 6];
+                for handle in handles {
+                    for line in handle.watermarks() {
+                        let cells = [
+                            Some(handle.name().to_owned()),
+                            Some(line.place),
+                            line.watermark.map(time),
+                            Some(line.note).filter(|n| !n.is_empty()),
+                            line.open.map(|n| n.to_string()),
+                            line.next_close.map(time),
+                        ];
+                        columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
+                    }
+                }
+                texts(&["query", "place", "watermark", "note", "open", "next_close"], columns)
+            }
         })
     }
 
@@ -100,9 +126,14 @@ impl Session {
 
 /// Rows of text columns.
 pub fn strings(names: &[&str], columns: Vec<Vec<String>>) -> Outcome {
-    let fields: Vec<Field> = names.iter().map(|n| Field::new(*n, DataType::Utf8View, false)).collect();
-    let arrays = columns.into_iter().map(|c| Arc::new(StringViewArray::from_iter_values(c)) as ArrayRef).collect();
-    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
-        .expect("columns of one length, one per field, without NULLs");
+    texts(names, columns.into_iter().map(|column| column.into_iter().map(Some).collect()).collect())
+}
+
+/// Rows of text columns that may hold NULL.
+fn texts(names: &[&str], columns: Vec<Vec<Option<String>>>) -> Outcome {
+    let fields: Vec<Field> = names.iter().map(|n| Field::new(*n, DataType::Utf8View, true)).collect();
+    let arrays = columns.into_iter().map(|c| Arc::new(StringViewArray::from_iter(c)) as ArrayRef).collect();
+    let batch =
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("columns of one length, one per field");
     Outcome::Rows { names: names.iter().map(|n| (*n).to_owned()).collect(), batches: vec![batch] }
 }

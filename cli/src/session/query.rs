@@ -57,6 +57,7 @@ impl Session {
             ssql_plan::Trigger::AvailableNow => Trigger::AvailableNow,
             ssql_plan::Trigger::Once => Trigger::Once,
         };
+        let close_at_end = plan.options.iter().any(|o| o.key == "atEnd" && o.value.eq_ignore_ascii_case("close"));
         let on_progress = self.config.progress.then(|| Box::new(print_progress) as OnProgress);
         let policy = restart_policy(&plan);
         let name = plan.name.clone();
@@ -78,6 +79,7 @@ impl Session {
                 tables: tables.clone(),
                 sink: connector_of(&registry, &sink.0)?.sink(&sink.1)?,
                 trigger,
+                close_at_end,
                 time_zone: time_zone.clone(),
                 clock: Arc::clone(&clock),
                 runtime: runtime.clone(),
@@ -172,7 +174,7 @@ impl Session {
     }
 
     /// The failure of an ended query, told once.
-    fn take_failure(&self, name: &str) -> Option<Failure> {
+    pub(super) fn take_failure(&self, name: &str) -> Option<Failure> {
         let mut queries = self.queries();
         let started = queries.iter_mut().find(|q| q.handle.name() == name)?;
         let error = started.handle.error()?;

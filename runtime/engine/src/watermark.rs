@@ -9,6 +9,10 @@
 use serde::{Deserialize, Serialize};
 use ssql_ir::{NodeId, Op, Pipeline};
 
+/// The watermark of a query that was closed: 9999-12-31 23:59:59.999. Every window, session and kept row ends before
+/// it, and a row that comes later is late.
+pub const END_OF_TIME: i64 = 253_402_300_799_999_000;
+
 /// How several inputs' watermarks become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
@@ -73,6 +77,12 @@ struct Input {
     last_active: Option<i64>,
 }
 
+impl Input {
+    fn is_idle(&self, now_micros: i64) -> bool {
+        matches!((self.idle_after, self.last_active), (Some(after), Some(last)) if now_micros - last >= after)
+    }
+}
+
 /// Follows a query's watermarks.
 #[derive(Debug, Clone)]
 pub struct WatermarkTracker {
@@ -128,10 +138,39 @@ impl WatermarkTracker {
                 input.last_active.get_or_insert(now_micros);
             }
         }
-        let idle = |input: &&Input| match (input.idle_after, input.last_active) {
-            (Some(after), Some(last)) => now_micros - last >= after,
-            _ => false,
-        };
+        self.agree(now_micros)
+    }
+
+    /// Time alone: an input that has been silent for its `IDLE AFTER` stops holding the others back.
+    pub fn tick(&mut self, now_micros: i64) {
+        if self.inputs.iter().any(|input| input.idle_after.is_some()) {
+            self.inputs.iter_mut().for_each(|input| _ = input.last_active.get_or_insert(now_micros));
+            self.agree(now_micros);
+        }
+    }
+
+    /// Ends event time: what is open may be finished.
+    pub fn close(&mut self) {
+        self.raise(END_OF_TIME);
+    }
+
+    /// The query's watermark is at least this.
+    pub fn raise(&mut self, to: i64) {
+        self.global = self.global.max(to);
+    }
+
+    /// The watermarks of the inputs: node, value, and whether it is left out as idle.
+    pub fn inputs(&self, now_micros: i64) -> impl Iterator<Item = (NodeId, Option<i64>, bool)> + '_ {
+        self.inputs.iter().map(move |input| (input.node, input.value, input.is_idle(now_micros)))
+    }
+
+    /// How the inputs' watermarks become one.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    fn agree(&mut self, now_micros: i64) -> i64 {
+        let idle = |input: &&Input| input.is_idle(now_micros);
         // An idle input is left out; where all are idle, each counts again, as none is behind another.
         let active: Vec<i64> = match self.inputs.iter().filter(|i| !idle(i)).map(|i| i.value.unwrap_or(0)).collect() {
             none if Vec::<i64>::is_empty(&none) => self.inputs.iter().map(|i| i.value.unwrap_or(0)).collect(),
@@ -200,6 +239,24 @@ mod tests {
         t.inputs[1].idle_after = Some(1_000);
         assert_eq!(t.advance(&[(NodeId(0), at(5_000_000))], 0), 0);
         assert_eq!(t.advance(&[(NodeId(0), at(6_000_000))], 1_000), 6_000_000);
+    }
+
+    #[test]
+    fn an_input_becomes_idle_by_time_alone() {
+        let mut t = tracker(&[0, 0], Policy::Min);
+        t.inputs[1].idle_after = Some(1_000);
+        assert_eq!(t.advance(&[(NodeId(0), at(5_000_000))], 0), 0);
+        t.tick(999);
+        assert_eq!(t.global(), 0);
+        t.tick(1_000);
+        assert_eq!(t.global(), 5_000_000);
+    }
+
+    #[test]
+    fn a_closed_query_stays_closed() {
+        let mut t = tracker(&[0], Policy::Min);
+        t.close();
+        assert_eq!(t.advance(&[(NodeId(0), at(5_000_000))], 0), END_OF_TIME);
     }
 
     #[test]

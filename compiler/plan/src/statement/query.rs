@@ -172,6 +172,13 @@ fn streaming(
             Err(d) => errors.push(*d),
         }
     }
+    if let Some(o) = options.iter().find(|o| o.key == "atEnd" && o.value.eq_ignore_ascii_case("close"))
+        && !matches!(trigger, Trigger::AvailableNow | Trigger::Once)
+    {
+        let message = "`atEnd 'close'` needs a query that ends with its input";
+        let help = "Add TRIGGER AVAILABLE NOW, or end the query with STOP QUERY name WITH DRAIN.";
+        errors.push(Diagnostic::error("INVALID_OPTION_VALUE", message).at(o.span).with_help(help));
+    }
     let checkpoint = match checkpoint(name, emit, sink, catalog) {
         Ok(c) => c,
         Err(d) => {

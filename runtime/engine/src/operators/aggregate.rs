@@ -414,6 +414,19 @@ impl AggregateState {
         self.partitions.iter_mut().for_each(Buckets::clear);
     }
 
+    /// Windows (or other ends of groups) that are open, groups that nothing closes each counted; and the next end.
+    pub fn open(&self) -> (u64, Option<i64>) {
+        let mut ends = std::collections::BTreeSet::new();
+        let mut endless = 0;
+        for end in self.partitions.iter().flat_map(Buckets::ends) {
+            match end {
+                Some(end) => _ = ends.insert(end),
+                None => endless += 1,
+            }
+        }
+        (ends.len() as u64 + endless, ends.first().copied())
+    }
+
     /// Whether a moved watermark alone gives it something to do.
     pub fn finishes_by_watermark(&self) -> bool {
         self.emit != EmitMode::Complete

@@ -254,6 +254,15 @@ impl Buckets {
         closing.is_some_and(|c| number != NEVER && number.saturating_mul(c.span) <= watermark)
     }
 
+    /// When each group is finished; `None`: never.
+    pub fn ends(&self) -> impl Iterator<Item = Option<i64>> + '_ {
+        let closing = self.closing;
+        self.by_end.values().flat_map(move |bucket| {
+            let table = &bucket.groups.table;
+            (0..table.len() as u32).map(move |row| closing.and_then(|c| c.end(table, row)))
+        })
+    }
+
     /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -300,6 +300,16 @@ impl HopState {
         self.emit != EmitMode::Complete
     }
 
+    /// Windows with rows that are not closed at the watermark, and the next end among them.
+    pub fn open(&self, watermark: i64) -> (u64, Option<i64>) {
+        let slices = self.partitions.iter().flat_map(|s| s.keys());
+        let ends: std::collections::BTreeSet<i64> = slices
+            .flat_map(|&slice| self.hop.windows(slice).map(|w| self.hop.end(w)))
+            .filter(|&end| !self.closes || end > watermark)
+            .collect();
+        (ends.len() as u64, ends.first().copied())
+    }
+
     /// (groups, changed by the last batch, removed by it, memory in bytes). A group is a key in a slice.
     pub fn metrics(&self) -> (u64, u64, u64, u64) {
         let buckets = || self.partitions.iter().flat_map(|s| s.values());

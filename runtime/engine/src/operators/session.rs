@@ -514,6 +514,11 @@ impl SessionState {
         (self.sessions, self.key_bytes) = (0, 0);
     }
 
+    /// Open sessions, and the earliest end among them.
+    pub fn open(&self) -> (u64, Option<i64>) {
+        (self.sessions, self.entries.iter().flat_map(|entry| entry.sessions.iter().map(|s| s.end)).min())
+    }
+
     /// (sessions, changed by the last batch, removed by it, memory in bytes).
     pub fn metrics(&self) -> (u64, u64, u64, u64) {
         let lists = self.sessions as usize * size_of::<Session>()

@@ -10,6 +10,7 @@ use crate::error::{EngineError, Result};
 use crate::progress::{QueryProgress, QueryStatus};
 use crate::query::restart::RestartPolicy;
 use crate::query::runner::{Advance, Runner};
+use crate::query::watermarks::WatermarkStatus;
 use crate::query::{QuerySpec, Trigger};
 
 /// Progresses kept (Spark's spark.sql.streaming.numRecentProgressUpdates).
@@ -52,7 +53,12 @@ struct State {
     progress: VecDeque<QueryProgress>,
     error: Option<Arc<EngineError>>,
     stop: bool,
+    /// With `stop`: end event time first.
+    drain: bool,
     ended: bool,
+    /// Someone asks where the watermarks stand, and the answer.
+    asked: bool,
+    watermarks: Vec<WatermarkStatus>,
     /// How often the query found nothing to do.
     idle: u64,
     /// Micro-batches finished.
@@ -106,8 +112,8 @@ impl Shared {
     fn sleep_until(&self, deadline: Instant) -> bool {
         let mut state = self.lock();
         loop {
-            if state.stop {
-                return true;
+            if state.stop || state.asked {
+                return state.stop;
             }
             if std::mem::take(&mut state.hurry) {
                 return false;
@@ -153,7 +159,10 @@ impl QueryHandle {
                 progress: VecDeque::new(),
                 error: None,
                 stop: false,
+                drain: false,
                 ended: false,
+                asked: false,
+                watermarks: Vec::new(),
                 idle: 0,
                 batches: 0,
                 hurry: false,
@@ -235,6 +244,39 @@ impl QueryHandle {
         self.shared.update(|s| s.stop = true);
     }
 
+    /// Ends the query after its current batch, and event time with it: windows, sessions and rows that wait for a match
+    /// come out in a last batch. No more input is read. Rows that a later run from the same checkpoint reads are late.
+    ///
+    /// # Errors
+    /// The error that ended the query, of the last batch or before.
+    pub fn stop_with_drain(&self) -> Result<(), Arc<EngineError>> {
+        let mut driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Driver::Manual(Some(runner)) = &mut *driver {
+            let result = guarded(|| finish(runner, &self.shared, true)).map_err(|e| runner.attribute(e));
+            self.shared.update(|s| s.error = result.err().map(Arc::new));
+        }
+        drop(driver);
+        self.shared.update(|s| s.drain = true);
+        self.stop();
+        self.error().map_or(Ok(()), Err)
+    }
+
+    /// Where the query's watermarks stand, after the batch that runs now.
+    pub fn watermarks(&self) -> Vec<WatermarkStatus> {
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Driver::Manual(Some(runner)) = &*driver {
+            return runner.watermarks();
+        }
+        drop(driver);
+        let mut state = self.shared.lock();
+        state.asked = !state.ended;
+        self.shared.changed.notify_all();
+        while state.asked && !state.ended {
+            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.watermarks.clone()
+    }
+
     /// Ends the query after its current batch and waits for that.
     pub fn stop(&self) {
         self.request_stop();
@@ -247,8 +289,12 @@ impl QueryHandle {
                 }
             }
             Driver::Manual(runner) => {
+                let watermarks = runner.as_ref().map(|r| r.watermarks()).unwrap_or_default();
                 *runner = None;
-                self.shared.update(|s| s.ended = true);
+                self.shared.update(|s| {
+                    s.watermarks = watermarks;
+                    s.ended = true;
+                });
             }
         }
     }
@@ -281,7 +327,7 @@ impl QueryHandle {
                     while let Advance::Ran(progress) = runner.run_next(ReadLimit::Options)? {
                         self.shared.note(*progress);
                     }
-                    Ok(())
+                    if runner.closes_at_end() { finish(runner, &self.shared, true) } else { Ok(()) }
                 });
                 if let Err(e) = result {
                     let e = runner.attribute(e);
@@ -354,7 +400,21 @@ fn drive_on(runner: Runner, shared: &Shared, again: Option<&mut (MakeSpec, Resta
 
 /// Drives a query until it ends or fails; a panic is a failure.
 fn drive_guarded(runner: &mut Runner, shared: &Shared) -> Result<()> {
-    guarded(|| drive(runner, shared)).map_err(|e| runner.attribute(e))
+    let result = guarded(|| drive(runner, shared)).map_err(|e| runner.attribute(e));
+    let watermarks = runner.watermarks();
+    shared.update(|s| s.watermarks = watermarks);
+    result
+}
+
+/// Ends a query gracefully: with `close` it finishes all that is open, and all that was committed is made durable.
+fn finish(runner: &mut Runner, shared: &Shared, close: bool) -> Result<()> {
+    if close {
+        runner.close();
+        while let Advance::Ran(progress) = runner.run_next(ReadLimit::Options)? {
+            shared.note(*progress);
+        }
+    }
+    runner.sync()
 }
 
 /// Runs micro-batches by the query's trigger until it ends.
@@ -367,8 +427,19 @@ fn drive(runner: &mut Runner, shared: &Shared) -> Result<()> {
     let limit = if trigger == Trigger::Once { ReadLimit::Everything } else { ReadLimit::Options };
     let mut pause = POLL.0;
     loop {
-        if shared.lock().stop {
-            return runner.sync();
+        let (stop, drain) = {
+            let state = shared.lock();
+            (state.stop, state.drain)
+        };
+        if stop {
+            return finish(runner, shared, drain);
+        }
+        if shared.lock().asked {
+            let watermarks = runner.watermarks();
+            shared.update(|s| {
+                s.watermarks = watermarks;
+                s.asked = false;
+            });
         }
         shared.status("Processing new data", true, true);
         let advance = runner.run_next(limit)?;
@@ -377,7 +448,7 @@ fn drive(runner: &mut Runner, shared: &Shared) -> Result<()> {
             shared.note(*progress);
         }
         if ends && (!ran || trigger == Trigger::Once) {
-            return runner.sync();
+            return finish(runner, shared, runner.closes_at_end());
         }
         if !ran {
             shared.update(|s| s.idle += 1);
@@ -401,7 +472,8 @@ fn drive(runner: &mut Runner, shared: &Shared) -> Result<()> {
             }
         };
         if stop {
-            return runner.sync();
+            let drain = shared.lock().drain;
+            return finish(runner, shared, drain);
         }
     }
 }

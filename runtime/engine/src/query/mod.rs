@@ -4,6 +4,7 @@ pub mod batch;
 pub mod handle;
 pub mod restart;
 pub mod runner;
+pub mod watermarks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub struct QuerySpec {
     pub sink: Box<dyn Sink>,
     /// When micro-batches run.
     pub trigger: Trigger,
+    /// Whether a trigger that ends with its input also ends event time, so that what is open comes out (`atEnd 'close'`).
+    pub close_at_end: bool,
     /// Checkpoint directory; without one a restart begins anew.
     pub checkpoint: Option<PathBuf>,
     /// How the checkpoint is kept.

@@ -16,6 +16,7 @@ use crate::exec::{BatchInput, BatchReport, Executor};
 use crate::graph::Unit;
 use crate::progress::{QueryProgress, SinkProgress, SourceProgress, StateOperatorProgress, iso_millis};
 use crate::query::batch::executor;
+use crate::query::watermarks::{WatermarkStatus, watermark_status};
 use crate::query::{QuerySpec, Trigger};
 use crate::stateful;
 use crate::watermark::{BatchWatermark, EventTimeStats, SavedWatermarks, WatermarkTracker};
@@ -51,6 +52,8 @@ pub struct Runner {
     /// Watermark that the last batch evicted by.
     last_evict: i64,
     last_trigger: Option<Instant>,
+    /// Event time has ended: no source is looked at any more.
+    closed: bool,
 }
 
 impl Runner {
@@ -88,6 +91,7 @@ impl Runner {
             replay: None,
             last_evict: 0,
             last_trigger: None,
+            closed: false,
             checkpoint,
             spec: {
                 let entries = recovered.source_entries.clone();
@@ -158,6 +162,24 @@ impl Runner {
         Ok(self.spec.sources.iter_mut().try_for_each(|s| s.freeze(now))?)
     }
 
+    /// Whether event time ends with the input.
+    pub fn closes_at_end(&self) -> bool {
+        self.spec.close_at_end
+    }
+
+    /// Ends event time: the batches that follow read nothing, and finish all that is open. A later run finds the
+    /// watermark where this leaves it, at [`END_OF_TIME`](crate::watermark::END_OF_TIME): its rows are late.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.tracker.close();
+    }
+
+    /// Where the query's watermarks stand: the query itself, its inputs, and its stateful operators.
+    pub fn watermarks(&self) -> Vec<WatermarkStatus> {
+        let graph = self.executor.graph();
+        watermark_status(graph, &self.tracker, self.last_evict, self.now_micros())
+    }
+
     fn restore_state(&mut self, committed: Option<u64>) -> Result<()> {
         let Some(checkpoint) = &self.checkpoint else { return Ok(()) };
         let floor = checkpoint.durability().snapshot_floor;
@@ -213,6 +235,9 @@ impl Runner {
         let mut has_new = false;
         timed(timing, "latestOffset", || -> Result<()> {
             for ((source, offset), entry) in self.spec.sources.iter_mut().zip(&mut offsets).zip(&mut entries) {
+                if self.closed {
+                    break;
+                }
                 if let Some(next) = source.latest(offset.as_ref(), limit, now)? {
                     has_new = true;
                     *offset = Some(next.end);
@@ -221,6 +246,7 @@ impl Runner {
             }
             Ok(())
         })?;
+        self.tracker.tick(now);
         let evict = self.tracker.global();
         let finishes_state = evict > self.last_evict && {
             let graph = self.executor.graph();
@@ -317,6 +343,8 @@ impl Runner {
             .map(|(i, _)| (NodeId(i as u32), report.notes[i].event_time))
             .collect();
         self.tracker.advance(&seen, planned.timestamp);
+        // A batch that is run again may go by a watermark that time moved, or that the end of the input did.
+        self.tracker.raise(planned.watermark.evict);
         self.last_evict = planned.watermark.evict;
         let saved: SavedWatermarks = self.tracker.save();
         if let Some(checkpoint) = &mut self.checkpoint {

@@ -144,6 +144,7 @@ pub fn start(pipeline: Pipeline, batches: Vec<RecordBatch>, checkpoint: Option<&
         sink: Box::new(VecSink(Arc::clone(out))),
         trigger: Trigger::Manual,
         checkpoint: checkpoint.map(Path::to_path_buf),
+        close_at_end: false,
         durability: Durability::default(),
         time_zone: jiff::tz::TimeZone::UTC,
         clock: Arc::new(VirtualClock::default()),
