@@ -177,7 +177,7 @@ pub fn cast_mismatch(from: &T, to: &T) -> ResolveError {
             .with_help("use `unix_date(d)` for the number of days since 1970-01-01"),
         (f, T::Date) if f.is_numeric() => ResolveError::new("DATATYPE_MISMATCH.CAST_WITH_FUNC_SUGGESTION", message)
             .with_help("use `date_from_unix_date(n)` for a number of days since 1970-01-01"),
-        (T::Boolean, T::Timestamp) | (T::Timestamp, T::Boolean) | (T::Date, T::Boolean) | (T::Boolean, T::Date) => {
+        (T::Boolean, T::Timestamp) | (T::Timestamp, T::Boolean) | (T::Date, T::Boolean) => {
             ResolveError::new("DATATYPE_MISMATCH.CAST_WITH_CONF_SUGGESTION", message)
         }
         (f, T::Binary) if f.is_integer() => ResolveError::new("DATATYPE_MISMATCH.CAST_WITH_CONF_SUGGESTION", message),

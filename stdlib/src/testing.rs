@@ -187,8 +187,12 @@ pub fn type_of(name: &str, args: &[Arg]) -> String {
 
 /// A bound call of an aggregate over columns of those types.
 pub fn agg_call(name: &str, types: &[T], distinct: bool) -> AggCall {
-    let args: Vec<ArgType> = types.iter().map(|t| ArgType::new(t.clone(), true)).collect();
-    let resolved = resolve_aggregate(name, &args, distinct).expect("an aggregate that resolves");
+    agg_call_of(name, &types.iter().map(|t| ArgType::new(t.clone(), true)).collect::<Vec<_>>(), distinct)
+}
+
+/// As [`agg_call`], where arguments may have to be constants.
+pub fn agg_call_of(name: &str, types: &[ArgType], distinct: bool) -> AggCall {
+    let resolved = resolve_aggregate(name, types, distinct).expect("an aggregate that resolves");
     AggCall {
         function: Symbol::from(&*resolved.function),
         args: (0..types.len() as u32).map(AggArg::Column).collect(),

@@ -10,31 +10,48 @@ use ssql_ir::{AggCall, DataType as T};
 use super::layout::{SEEN, VALUE};
 use super::{Aggregate, SKIP, SlotType, StateRows};
 use crate::arrow::arrow_type;
-use crate::error::EvalError;
-use crate::function::{FunctionDef, NullRule, Param, Ret, aggregate};
+use crate::error::{EvalError, ResolveError};
+use crate::function::{FunctionDef, NullRule, Param, Ret, aggregate, aggregate_with};
+use crate::resolve::{TypeCall, Typed};
 
 /// Entries of this family.
-pub const TABLE: &[FunctionDef] =
-    &[
-        aggregate("count_if", &[Param::Boolean], Ret::BigInt, |c| Ok(Arc::new(Fold { op: Op::Count, ..fold(c) })))
-            .nulls(NullRule::Never)
-            .doc("Number of rows where the condition is true.", "count_if(condition)", ""),
-        aggregate("bool_and", &[Param::Boolean], Ret::Boolean, |c| Ok(Arc::new(Fold { op: Op::And, ..fold(c) })))
-            .aliases(&["every"])
-            .doc("Whether all values are true.", "bool_and(condition)", ""),
-        aggregate("bool_or", &[Param::Boolean], Ret::Boolean, |c| Ok(Arc::new(Fold { op: Op::Or, ..fold(c) })))
-            .aliases(&["some", "any"])
-            .doc("Whether any value is true.", "bool_or(condition)", ""),
-        aggregate("bit_and", &[Param::Integral], Ret::SameAs(0), |c| Ok(Arc::new(Fold { op: Op::And, ..fold(c) })))
-            .doc("Bits that all values have.", "bit_and(expr)", ""),
-        aggregate("bit_or", &[Param::Integral], Ret::SameAs(0), |c| Ok(Arc::new(Fold { op: Op::Or, ..fold(c) }))).doc(
-            "Bits that any value has.",
-            "bit_or(expr)",
-            "",
-        ),
-        aggregate("bit_xor", &[Param::Integral], Ret::SameAs(0), |c| Ok(Arc::new(Fold { op: Op::Xor, ..fold(c) })))
-            .doc("Bits that an odd number of values has.", "bit_xor(expr)", ""),
-    ];
+pub const TABLE: &[FunctionDef] = &[
+    aggregate("count_if", &[Param::Boolean], Ret::BigInt, |c| Ok(Arc::new(Fold { op: Op::Count, ..fold(c) })))
+        .nulls(NullRule::Never)
+        .doc("Number of rows where the condition is true.", "count_if(condition)", ""),
+    aggregate("bool_and", &[Param::Boolean], Ret::Boolean, |c| Ok(Arc::new(Fold { op: Op::And, ..fold(c) })))
+        .aliases(&["every"])
+        .doc("Whether all values are true.", "bool_and(condition)", ""),
+    aggregate("bool_or", &[Param::Boolean], Ret::Boolean, |c| Ok(Arc::new(Fold { op: Op::Or, ..fold(c) })))
+        .aliases(&["some", "any"])
+        .doc("Whether any value is true.", "bool_or(condition)", ""),
+    aggregate_with("bit_and", bits_type, |c| Ok(Arc::new(Fold { op: Op::And, ..fold(c) }))).doc(
+        "Bits that all values have.",
+        "bit_and(expr)",
+        "",
+    ),
+    aggregate_with("bit_or", bits_type, |c| Ok(Arc::new(Fold { op: Op::Or, ..fold(c) }))).doc(
+        "Bits that any value has.",
+        "bit_or(expr)",
+        "",
+    ),
+    aggregate_with("bit_xor", bits_type, |c| Ok(Arc::new(Fold { op: Op::Xor, ..fold(c) }))).doc(
+        "Bits that an odd number of values has.",
+        "bit_xor(expr)",
+        "",
+    ),
+];
+
+/// An integer, kept; a text is none.
+fn bits_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
+    c.count(1, 1)?;
+    let t = match c.ty(0) {
+        T::Null => T::Int32,
+        t if t.is_integer() => t.clone(),
+        _ => return Err(c.mismatch(0, "INTEGRAL")),
+    };
+    Ok(Typed::new(vec![t.clone()], t))
+}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Op {

@@ -82,6 +82,13 @@ fn listagg_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     let mut types = vec![t.clone()];
     if c.len() == 2 {
         c.coerce(1, STRING_OR_BINARY)?;
+        if c.args[1].literal.is_none() && *c.ty(1) != T::Null {
+            return Err(ResolveError::new(
+                "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
+                format!("The delimiter of `{}` has to be a constant.", c.name),
+            )
+            .at_arg(1));
+        }
         types.push(t.clone());
     }
     Ok(Typed::new(types, t))
@@ -526,10 +533,11 @@ impl Aggregate for Mode {
 #[cfg(test)]
 mod tests {
     use arrow::array::{Float64Array, Int32Array, StringViewArray};
-    use ssql_ir::SortKey;
+    use ssql_ir::{Literal, SortKey};
 
     use super::*;
-    use crate::testing::{agg_call, check_aggregate};
+    use crate::ArgType;
+    use crate::testing::{agg_call, agg_call_of, check_aggregate};
 
     #[test]
     fn lists_and_sets() {
@@ -556,7 +564,8 @@ mod tests {
         let plain = agg_call("listagg", &[T::String], false);
         assert_eq!(check_aggregate(&plain, std::slice::from_ref(&texts)), "bab");
         assert_eq!(check_aggregate(&plain, &[texts.slice(2, 1)]), "NULL");
-        let mut call = agg_call("string_agg", &[T::String, T::String], false);
+        let types = [ArgType::new(T::String, true), ArgType::constant(T::String, Literal::String(", ".into()))];
+        let mut call = agg_call_of("string_agg", &types, false);
         assert_eq!(check_aggregate(&call, &[texts.clone(), delimiter.clone()]), "b, a, b");
         call.order = vec![SortKey { column: 2, descending: true, nulls_first: false }];
         let by: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));

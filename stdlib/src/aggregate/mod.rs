@@ -34,6 +34,7 @@ pub mod codec;
 pub mod collect;
 pub mod distinct;
 pub mod first_last;
+pub mod histogram_numeric;
 pub mod layout;
 pub mod min_max;
 pub mod moments;

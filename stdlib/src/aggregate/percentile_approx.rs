@@ -213,38 +213,36 @@ struct Approximate {
     has_accuracy: bool,
 }
 
-impl Approximate {
-    /// The values as doubles.
-    fn doubles(&self, array: &ArrayRef) -> Result<ArrayRef, EvalError> {
-        Ok(match &self.value {
-            T::Float64 => array.clone(),
-            t if t.is_numeric() => {
-                crate::cast_array(array, t, &T::Float64, ssql_ir::CastMode::Ansi, &EvalContext::default())?
-            }
-            T::YearMonthInterval(..) => {
-                let months = array.as_primitive::<IntervalYearMonthType>();
-                Arc::new(months.unary::<_, Float64Type>(f64::from))
-            }
-            T::Date => cast(&cast(array, &ArrowType::Int32)?, &ArrowType::Float64)?,
-            _ => cast(&cast(array, &ArrowType::Int64)?, &ArrowType::Float64)?,
-        })
-    }
+/// Values of a type that has a place on the number line, as doubles.
+pub(super) fn to_doubles(array: &ArrayRef, t: &T) -> Result<ArrayRef, EvalError> {
+    Ok(match t {
+        T::Float64 => array.clone(),
+        t if t.is_numeric() => {
+            crate::cast_array(array, t, &T::Float64, ssql_ir::CastMode::Ansi, &EvalContext::default())?
+        }
+        T::YearMonthInterval(..) => {
+            let months = array.as_primitive::<IntervalYearMonthType>();
+            Arc::new(months.unary::<_, Float64Type>(f64::from))
+        }
+        T::Date => cast(&cast(array, &ArrowType::Int32)?, &ArrowType::Float64)?,
+        _ => cast(&cast(array, &ArrowType::Int64)?, &ArrowType::Float64)?,
+    })
+}
 
-    /// Doubles as values of the column's type again.
-    fn column(values: Vec<Option<f64>>, t: &T) -> Result<ArrayRef, EvalError> {
-        let doubles: ArrayRef = Arc::new(Float64Array::from(values.clone()));
-        let target = crate::arrow_type(t);
-        Ok(match t {
-            t if t.is_float() => cast(&doubles, &target)?,
-            T::Decimal(..) => {
-                crate::cast_array(&doubles, &T::Float64, t, ssql_ir::CastMode::Ansi, &EvalContext::default())?
-            }
-            T::Int8 | T::Int16 | T::Int32 | T::Int64 => cast(&doubles, &target)?,
-            T::YearMonthInterval(..) => super::percentile::of_doubles(values, t),
-            T::Date => cast(&cast(&doubles, &ArrowType::Int32)?, &target)?,
-            _ => cast(&cast(&doubles, &ArrowType::Int64)?, &target)?,
-        })
-    }
+/// Doubles as values of that type again.
+pub(super) fn of_doubles(values: Vec<Option<f64>>, t: &T) -> Result<ArrayRef, EvalError> {
+    let doubles: ArrayRef = Arc::new(Float64Array::from(values.clone()));
+    let target = crate::arrow_type(t);
+    Ok(match t {
+        t if t.is_float() => cast(&doubles, &target)?,
+        T::Decimal(..) => {
+            crate::cast_array(&doubles, &T::Float64, t, ssql_ir::CastMode::Ansi, &EvalContext::default())?
+        }
+        T::Int8 | T::Int16 | T::Int32 | T::Int64 => cast(&doubles, &target)?,
+        T::YearMonthInterval(..) => super::percentile::of_doubles(values, t),
+        T::Date => cast(&cast(&doubles, &ArrowType::Int32)?, &target)?,
+        _ => cast(&cast(&doubles, &ArrowType::Int64)?, &target)?,
+    })
 }
 
 impl Aggregate for Approximate {
@@ -253,7 +251,7 @@ impl Aggregate for Approximate {
     }
 
     fn update(&self, rows: &mut StateRows<'_>, groups: &[u32], args: &[ArrayRef]) -> Result<(), EvalError> {
-        let doubles = self.doubles(&args[0])?;
+        let doubles = to_doubles(&args[0], &self.value)?;
         let values = doubles.as_primitive::<Float64Type>();
         let accuracy = self.has_accuracy.then(|| args[2].as_primitive::<Int64Type>());
         for (row, g) in groups.iter().enumerate() {
@@ -296,7 +294,7 @@ impl Aggregate for Approximate {
 
     fn finish(&self, rows: &StateRows<'_>, groups: &[u32]) -> Result<ArrayRef, EvalError> {
         let values = groups.iter().map(|g| rows.object::<Summary>(*g, 0).map(Summary::values)).collect();
-        results(values, &self.result, Self::column)
+        results(values, &self.result, of_doubles)
     }
 
     fn encode(&self, rows: &StateRows<'_>, row: u32, out: &mut Vec<u8>) {

@@ -41,7 +41,11 @@ fn subscript_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
             Ok(Typed::new(vec![c.ty(0).clone(), index], e.data_type.clone()).nullable(nullable))
         }
         T::Map(k, v) => {
-            let wide = common_type(&k.data_type, c.ty(1)).filter(is_ordered);
+            // A map of texts is asked by text, whatever the key is written as.
+            let wide = match (&k.data_type, c.ty(1)) {
+                (T::String, key) if !key.is_nested() => Some(T::String),
+                (of_map, key) => common_type(of_map, key).filter(is_ordered),
+            };
             let Some(wide) = wide else { return Err(c.mismatch(1, &k.data_type.to_string())) };
             let map = if wide == k.data_type {
                 c.ty(0).clone()

@@ -61,7 +61,12 @@ pub const TABLE: &[FunctionDef] = &[
 
 fn member_type(c: &TypeCall<'_>, result: fn(&T) -> T) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
-    if *c.ty(1) == T::Null && c.name != "array_remove" {
+    // A NULL is found nowhere and removed from nowhere; asked for as such, it is a mistake.
+    let untyped = match c.name {
+        "array_contains" => *c.ty(0) == T::Null || *c.ty(1) == T::Null,
+        _ => *c.ty(0) == T::Null,
+    };
+    if untyped {
         return Err(ResolveError::new(
             "DATATYPE_MISMATCH.NULL_TYPE",
             format!("Null typed values cannot be used as arguments of `{}`.", c.name),
@@ -158,13 +163,17 @@ fn distinct(c: &Call<'_>) -> EvalResult {
 
 fn set_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
-    let ((_, a), (_, b)) = (array_arg(c, 0)?, array_arg(c, 1)?);
-    let wide = common_type_no_strings(&a.data_type, &b.data_type).ok_or_else(|| {
+    let different = || {
         ResolveError::new(
             "DATATYPE_MISMATCH.BINARY_ARRAY_DIFF_TYPES",
             format!("`{}` takes two arrays of one type, not {} and {}.", c.name, c.ty(0), c.ty(1)),
         )
-    })?;
+    };
+    if *c.ty(0) == T::Null || *c.ty(1) == T::Null {
+        return Err(different());
+    }
+    let ((_, a), (_, b)) = (array_arg(c, 0)?, array_arg(c, 1)?);
+    let wide = common_type_no_strings(&a.data_type, &b.data_type).ok_or_else(different)?;
     if !is_ordered(&wide) {
         return Err(no_order(c.name, &wide));
     }

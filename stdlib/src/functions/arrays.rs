@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, ListArray, StructArray};
 use arrow::datatypes::Int32Type;
-use rand::seq::SliceRandom;
-use rand::{SeedableRng, rngs::StdRng};
 use ssql_ir::{DataType as T, Field};
 
 use super::access::map_value;
@@ -112,11 +110,6 @@ pub const TABLE: &[FunctionDef] = &[
         "An array of structs of the elements at the same place, NULL where an array is too short.",
         "arrays_zip(a, b, ...)",
         "arrays_zip(array(1, 2), array('a', 'b'))",
-    ),
-    scalar_with("shuffle", shuffle_type, shuffle).volatile().doc(
-        "The elements in random order.",
-        "shuffle(array[, seed])",
-        "",
     ),
 ];
 
@@ -327,6 +320,9 @@ fn repeat(c: &Call<'_>) -> EvalResult {
 /// Array, perhaps a place, and an element of one type with the array's.
 fn with_element(c: &TypeCall<'_>, at: usize) -> Result<Typed, ResolveError> {
     c.count(at + 1, at + 1)?;
+    if let Some(i) = (0..at).find(|i| *c.ty(*i) == T::Null) {
+        return Err(c.mismatch(i, if i == 0 { "ARRAY" } else { "INT" }));
+    }
     let (_, element) = array_arg(c, 0)?;
     let wide = common_type_no_strings(&element.data_type, c.ty(at)).ok_or_else(|| {
         ResolveError::new(
@@ -521,38 +517,6 @@ fn zip(c: &Call<'_>) -> EvalResult {
     Ok(Arc::new(ListArray::try_new(field, offsets, Arc::new(structs), valid)?))
 }
 
-fn shuffle_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
-    c.count(1, 2)?;
-    let (t, _) = array_arg(c, 0)?;
-    let mut types = vec![t.clone()];
-    if c.len() == 2 {
-        types.push(c.coerce(1, Param::BigInt)?);
-    }
-    Ok(Typed::new(types, t))
-}
-
-fn shuffle(c: &Call<'_>) -> EvalResult {
-    let list = c.list(0);
-    let seed = (c.len() == 2).then(|| c.i64(1));
-    let valid = c.valid();
-    let mut out = Lists::new(c.rows, vec![list.elements().clone()]);
-    for row in 0..c.rows {
-        if valid.as_ref().is_some_and(|n| n.is_null(row)) {
-            out.null_row();
-            continue;
-        }
-        // A row's order follows from the seed and the row's number, wherever batches are cut.
-        let seed = seed.as_ref().map_or(c.ctx.seed, |s| s.get(row) as u64);
-        let number = c.ctx.first_row.wrapping_add(row as u64);
-        let mut random = StdRng::seed_from_u64(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut places: Vec<usize> = list.range(row).collect();
-        places.shuffle(&mut random);
-        out.extend(0, places);
-        out.end_row();
-    }
-    out.finish_as(c.data_type)
-}
-
 #[cfg(test)]
 mod tests {
     use crate::testing::*;
@@ -613,7 +577,6 @@ mod tests {
         assert_eq!(eval("array_join", &[ints(), str(",")]), "10,20,30");
         let letters = expr("array", &[str("a")]);
         assert_eq!(eval("arrays_zip", &[ints(), letters]), "[{10, a}, {20, null}, {30, null}]");
-        assert_eq!(eval("shuffle", &[expr("array", &[int(7)])]), "[7]");
     }
 
     #[test]

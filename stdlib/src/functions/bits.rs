@@ -29,7 +29,7 @@ pub const TABLE: &[FunctionDef] = &[
         "shiftrightunsigned(value, n) | value >>> n",
         "shiftrightunsigned(-1, 28)",
     ),
-    scalar("bit_count", &[Param::OneOf(&[Param::Integral, Param::Boolean])], Ret::Int, bit_count).doc(
+    scalar_with("bit_count", bit_count_type, bit_count).doc(
         "Number of bits set, of a negative number in 64 bits.",
         "bit_count(value)",
         "bit_count(255)",
@@ -40,6 +40,15 @@ pub const TABLE: &[FunctionDef] = &[
         "getbit(5, 2)",
     ),
 ];
+
+/// An integer or a BOOLEAN; a text is not read as one.
+fn bit_count_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
+    c.count(1, 1)?;
+    if *c.ty(0) == T::String {
+        return Err(c.mismatch(0, "(INTEGRAL OR BOOLEAN)"));
+    }
+    Ok(Typed::new(vec![c.coerce(0, Param::OneOf(&[Param::Integral, Param::Boolean]))?], T::Int32))
+}
 
 fn shift_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;

@@ -6,7 +6,7 @@ use ssql_ir::DataType as T;
 
 use crate::call::{Call, EvalResult};
 use crate::function::{FunctionDef, Ret, scalar};
-use crate::time::{MICROS_PER_DAY, MICROS_PER_SECOND, split_micros, to_instant, to_local};
+use crate::time::{MICROS_PER_DAY, MICROS_PER_SECOND, add_months, split_micros, to_instant, to_local};
 
 /// Entries of this family.
 pub const TABLE: &[FunctionDef] = &[
@@ -120,6 +120,25 @@ impl<'a> Clock<'a> {
                 Some(if to_local(zone, same_offset) == after { same_offset } else { to_instant(zone, after) })
             }
         }
+    }
+
+    /// The timestamp that many microseconds later: whole days move the wall clock, the rest is real time.
+    pub(crate) fn later(self, micros: i64, by: i64) -> Option<i64> {
+        match self {
+            Clock::Fixed(_) => micros.checked_add(by),
+            Clock::Zone(_) => {
+                let rest = by % MICROS_PER_DAY;
+                self.moved(micros, |local| local.checked_add(by - rest))?.checked_add(rest)
+            }
+        }
+    }
+
+    /// The timestamp that many months later, by the wall clock; a day that the month does not have becomes its last.
+    pub(crate) fn months_later(self, micros: i64, months: i64) -> Option<i64> {
+        self.moved(micros, |local| {
+            let (days, of_day) = split_micros(local);
+            add_months(days, months).checked_mul(MICROS_PER_DAY)?.checked_add(of_day)
+        })
     }
 
     /// Microseconds since the clock's midnight.

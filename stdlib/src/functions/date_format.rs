@@ -94,7 +94,7 @@ pub(super) fn cannot_parse(text: &str, pattern: &str) -> EvalError {
         .with_help("use `try_to_timestamp` or `try_to_date` to get NULL instead")
 }
 
-fn date_format(c: &Call<'_>) -> EvalResult {
+pub(super) fn date_format(c: &Call<'_>) -> EvalResult {
     let (ts, patterns, zone) = (c.timestamp(0), Patterns::printing(c, 1)?, &c.ctx.time_zone);
     c.strings(|r, out| {
         patterns.get(r)?.write(ts.get(r), zone, out);
@@ -106,6 +106,10 @@ fn date_format(c: &Call<'_>) -> EvalResult {
 fn read_type(c: &TypeCall<'_>, to: T) -> Result<Typed, ResolveError> {
     c.count(1, 2)?;
     if c.len() == 1 {
+        // A number is read by its digits.
+        if to == T::Date && c.ty(0).is_numeric() {
+            return Ok(Typed::new(vec![T::String], to));
+        }
         if !can_cast(c.ty(0), &to) {
             return Err(c.mismatch(0, "(STRING OR DATE OR TIMESTAMP OR TIMESTAMP WITHOUT TIME ZONE)"));
         }
@@ -143,7 +147,13 @@ fn read(c: &Call<'_>, tried: bool) -> EvalResult {
     let (text, zone) = (c.str(0), &c.ctx.time_zone);
     if c.len() == 1 {
         return match c.data_type {
-            T::Date => c.primitive::<Date32Type>(|r| Ok(parse_date(text.get(r)))),
+            T::Date => c.primitive::<Date32Type>(|r| match parse_date(text.get(r)) {
+                None if !tried => Err(EvalError::new(
+                    "CAST_INVALID_INPUT",
+                    format!("The value '{}' of type STRING cannot be cast to DATE: it is malformed.", text.get(r)),
+                )),
+                day => Ok(day),
+            }),
             T::TimestampNtz => c.primitive::<TimestampMicrosecondType>(|r| Ok(parse_timestamp_ntz(text.get(r)))),
             _ => c.primitive::<TimestampMicrosecondType>(|r| Ok(parse_timestamp(text.get(r), zone))),
         };

@@ -1,8 +1,4 @@
 //! `+ - * / div` where an operand is a date, a timestamp or an interval.
-//!
-//! DATE + INTERVAL DAY TO SECOND: Spark keeps a DATE if the interval's type has the day field only. Types here do not
-//! carry fields, so the rule looks at a constant interval's value (whole days keep a DATE) and takes any other for a
-//! TIMESTAMP.
 
 use arrow::datatypes::{
     Date32Type, DurationMicrosecondType, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalYearMonthType,
@@ -11,11 +7,12 @@ use arrow::datatypes::{
 use ssql_ir::{DataType as T, DayTimeField};
 
 use super::arithmetic::Op;
+use super::clock::Clock;
 use super::decimal::{divide_half_up, rescale};
 use crate::call::{Call, EvalResult};
 use crate::error::{EvalError, ResolveError};
 use crate::resolve::{TypeCall, Typed};
-use crate::time::{MICROS_PER_DAY, add_months, split_micros, to_instant, to_local};
+use crate::time::{MICROS_PER_DAY, add_months, to_local};
 
 fn is_timestamp(t: &T) -> bool {
     matches!(t, T::Timestamp | T::TimestampNtz)
@@ -281,31 +278,13 @@ pub fn binary(c: &Call<'_>, op: Op, tried: bool) -> EvalResult {
             }
         }
         (T::Timestamp | T::TimestampNtz, T::YearMonthInterval(..), Op::Add | Op::Subtract) => {
-            let (x, m) = (c.timestamp(p), c.year_month(d));
-            let zone = (*c.types[p] == T::Timestamp).then_some(&c.ctx.time_zone);
-            c.primitive::<TimestampMicrosecondType>(|r| {
-                let local = zone.map_or(x.get(r), |z| to_local(z, x.get(r)));
-                let (days, of_day) = split_micros(local);
-                let moved = add_months(days, sign * i64::from(m.get(r)));
-                let local = moved.checked_mul(MICROS_PER_DAY).and_then(|v| v.checked_add(of_day));
-                fail(local.map(|l| zone.map_or(l, |z| to_instant(z, l))))
-            })
+            let (x, m, clock) = (c.timestamp(p), c.year_month(d), Clock::of(c, p));
+            c.primitive::<TimestampMicrosecondType>(|r| fail(clock.months_later(x.get(r), sign * i64::from(m.get(r)))))
         }
         (T::Timestamp | T::TimestampNtz, T::DayTimeInterval(..), Op::Add | Op::Subtract) => {
-            let (x, m) = (c.timestamp(p), c.day_time(d));
-            let zone =
-                (*c.types[p] == T::Timestamp && c.ctx.time_zone.to_fixed_offset().is_err()).then_some(&c.ctx.time_zone);
+            let (x, m, clock) = (c.timestamp(p), c.day_time(d), Clock::of(c, p));
             c.primitive::<TimestampMicrosecondType>(|r| {
-                let by = m.get(r).checked_mul(sign);
-                fail(match zone {
-                    None => by.and_then(|by| x.get(r).checked_add(by)),
-                    // Whole days move the wall clock, the rest is real time.
-                    Some(z) => by.and_then(|by| {
-                        let (days, rest) = (by / MICROS_PER_DAY * MICROS_PER_DAY, by % MICROS_PER_DAY);
-                        let local = to_local(z, x.get(r)).checked_add(days)?;
-                        to_instant(z, local).checked_add(rest)
-                    }),
-                })
+                fail(m.get(r).checked_mul(sign).and_then(|by| clock.later(x.get(r), by)))
             })
         }
         (x, y, Op::Add | Op::Subtract) if x.wider_interval(y).is_some() => {

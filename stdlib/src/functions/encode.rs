@@ -87,7 +87,7 @@ pub const TABLE: &[FunctionDef] = &[
 ];
 
 /// Appends two capital hexadecimal digits per byte.
-fn write_hex(bytes: &[u8], out: &mut String) {
+pub(super) fn write_hex(bytes: &[u8], out: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for b in bytes {
         out.push(char::from(DIGITS[usize::from(b >> 4)]));
@@ -397,7 +397,9 @@ fn to_binary_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
             Some(Literal::Null) => true,
             _ => false,
         };
-        if !known {
+        // For the `try_` form a format that is none gives NULL.
+        let tried = c.name == "try_to_binary" && c.args[1].literal.is_some();
+        if !known && !tried {
             return Err(ResolveError::new(
                 "DATATYPE_MISMATCH.INVALID_ARG_VALUE",
                 format!("The format of `{}` must be one of 'hex', 'base64', 'utf-8', 'utf8', a constant.", c.name),
@@ -417,10 +419,11 @@ fn to_binary(c: &Call<'_>) -> EvalResult {
         let read = match format.as_str() {
             "hex" => read_hex(text, out).ok_or("there are other characters than hexadecimal digits"),
             "base64" => read_base64(text.as_bytes(), out),
-            _ => {
+            "utf-8" | "utf8" => {
                 out.extend_from_slice(text.as_bytes());
                 Ok(())
             }
+            _ => Err("there is no such format"),
         };
         match read {
             Ok(()) => Ok(true),
@@ -495,7 +498,7 @@ fn parse_uri(s: &str) -> Option<Uri<'_>> {
     let escapes = s
         .match_indices('%')
         .all(|(i, _)| s.as_bytes().get(i + 1..i + 3).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)));
-    if s.is_empty() || !s.chars().all(legal) || !escapes || s.matches('#').count() > 1 {
+    if !s.chars().all(legal) || !escapes || s.matches('#').count() > 1 {
         return None;
     }
     let (rest, fragment) = s.split_once('#').map_or((s, None), |(a, b)| (a, Some(b)));

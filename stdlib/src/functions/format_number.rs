@@ -23,6 +23,9 @@ pub const TABLE: &[FunctionDef] =
 
 fn number_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
+    if *c.ty(0) == T::String {
+        return Err(c.mismatch(0, "NUMERIC"));
+    }
     let types = vec![c.coerce(0, Param::Numeric)?, c.coerce(1, Param::OneOf(&[Param::Int, Param::String]))?];
     Ok(Typed::new(types, T::String))
 }

@@ -193,7 +193,18 @@ fn format_string(c: &Call<'_>) -> EvalResult {
             let at = if c.is_constant(spec.arg + 1) { 0 } else { row };
             let value = value_of(c.raw(spec.arg + 1).as_ref(), at);
             piece.clear();
-            write_value(spec, &value, |out| cells[spec.arg].write(at, out), &mut piece).ok_or_else(|| {
+            // Spark shows a date or a time as the number that it is inside.
+            let plain = |out: &mut String| match cells[spec.arg].array().data_type() {
+                ArrowType::Date32 => {
+                    out.push_str(&cells[spec.arg].array().as_primitive::<dt::Date32Type>().value(at).to_string());
+                }
+                ArrowType::Timestamp(..) => {
+                    let array = cells[spec.arg].array().as_primitive::<dt::TimestampMicrosecondType>();
+                    out.push_str(&array.value(at).to_string());
+                }
+                _ => cells[spec.arg].write(at, out),
+            };
+            write_value(spec, &value, plain, &mut piece).ok_or_else(|| {
                 refused(format, format!("`%{}` does not take {}", spec.conversion, c.types[spec.arg + 1]))
             })?;
             if spec.upper {

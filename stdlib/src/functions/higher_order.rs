@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute;
-use ssql_ir::DataType as T;
+use ssql_ir::{DataType as T, Field};
 
 use super::arrays::{array_arg, array_of};
 use super::lists::{Lists, adapt, key_rows, map_array, no_order, pick};
@@ -155,7 +155,15 @@ fn predicate(c: &TypeCall<'_>, i: usize) -> Result<(), ResolveError> {
     if matches!(c.ty(i), T::Boolean | T::Null) { Ok(()) } else { Err(c.mismatch(i, "BOOLEAN")) }
 }
 
+/// An array argument. A function with lambdas does not take an untyped NULL for one.
+fn given_array(c: &TypeCall<'_>, i: usize) -> Result<(T, Field), ResolveError> {
+    if *c.ty(i) == T::Null { Err(c.mismatch(i, "ARRAY")) } else { array_arg(c, i) }
+}
+
 fn map_arg(c: &TypeCall<'_>, i: usize) -> Result<(T, T, T, bool), ResolveError> {
+    if *c.ty(i) == T::Null {
+        return Err(c.mismatch(i, "MAP"));
+    }
     match c.coerce(i, Param::Map)? {
         T::Map(k, v) => {
             let (key, value, nullable) = (k.data_type.clone(), v.data_type.clone(), v.nullable);
@@ -167,28 +175,28 @@ fn map_arg(c: &TypeCall<'_>, i: usize) -> Result<(T, T, T, bool), ResolveError> 
 
 fn transform_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
-    let (t, _) = array_arg(c, 0)?;
+    let (t, _) = given_array(c, 0)?;
     let body = c.ty(1).clone();
     Ok(Typed::new(vec![t, body.clone()], array_of(body, c.args[1].nullable)).nullable(c.args[0].nullable))
 }
 
 fn filter_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
-    let (t, _) = array_arg(c, 0)?;
+    let (t, _) = given_array(c, 0)?;
     predicate(c, 1)?;
     Ok(Typed::new(vec![t.clone(), c.ty(1).clone()], t).nullable(c.args[0].nullable))
 }
 
 fn exists_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
-    let (t, _) = array_arg(c, 0)?;
+    let (t, _) = given_array(c, 0)?;
     predicate(c, 1)?;
     Ok(Typed::new(vec![t, c.ty(1).clone()], T::Boolean).nullable(c.any_nullable()))
 }
 
 fn aggregate_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(3, 4)?;
-    let (t, _) = array_arg(c, 0)?;
+    let (t, _) = given_array(c, 0)?;
     let start = c.ty(1).clone();
     // The accumulator keeps the type of its start; its nested parts may be NULL or not.
     if common_type(&start, c.ty(2)).is_none_or(|t| arrow_type_name(&t) != arrow_type_name(&start)) {
@@ -207,7 +215,7 @@ fn arrow_type_name(t: &T) -> String {
 
 fn zip_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(3, 3)?;
-    let ((a, _), (b, _)) = (array_arg(c, 0)?, array_arg(c, 1)?);
+    let ((a, _), (b, _)) = (given_array(c, 0)?, given_array(c, 1)?);
     let body = c.ty(2).clone();
     let nullable = c.args[0].nullable || c.args[1].nullable;
     Ok(Typed::new(vec![a, b, body.clone()], array_of(body, c.args[2].nullable)).nullable(nullable))
@@ -215,7 +223,7 @@ fn zip_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
 
 fn sort_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(1, 2)?;
-    let (t, element) = array_arg(c, 0)?;
+    let (t, element) = given_array(c, 0)?;
     let mut types = vec![t.clone()];
     if c.len() == 2 {
         if *c.ty(1) != T::Int32 {

@@ -227,6 +227,7 @@ impl Translator<'_> {
                         self.flags = flags;
                     }
                 }
+                '*' if quantified => return Err("a `*` has nothing to repeat".into()),
                 '*' | '+' | '?' => {
                     // `+` behind a quantifier makes it possessive, which the linear engine would read as a repetition.
                     self.backtracks |= quantified && c == '+';
@@ -514,6 +515,10 @@ impl Translator<'_> {
         if self.rest.next_if_eq(&']').is_some() {
             self.out.push_str(r"\]");
         }
+        // `[:` opens no class by name in Java.
+        if self.rest.next_if_eq(&':').is_some() {
+            self.out.push_str(r"\:");
+        }
         while let Some(c) = self.rest.next() {
             match c {
                 ']' => {
@@ -587,6 +592,8 @@ mod tests {
         assert!(Regex::compile("(b", "rlike").is_err());
         assert!(Regex::compile(r"\j", "rlike").is_err());
         assert!(Regex::compile("[a", "rlike").is_err());
+        assert!(Regex::compile("a**", "rlike").is_err());
+        assert_eq!(found("[[:alpha:]]", "x"), None);
         assert!(Regex::compile("a\\", "rlike").is_err());
     }
 

@@ -256,7 +256,8 @@ fn concat_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     if c.is_empty() {
         return Ok(Typed::new(vec![], map_of(T::String, T::String, false)).nullable(false));
     }
-    let wide = c.common_no_strings(0)?;
+    let untyped = c.args.iter().any(|a| a.data_type == T::Null);
+    let wide = if untyped { T::Boolean } else { c.common_no_strings(0)? };
     let T::Map(k, v) = (if wide == T::Null { T::map(T::Null, T::Null) } else { wide }) else {
         return Err(ResolveError::new(
             "DATATYPE_MISMATCH.MAP_CONCAT_DIFF_TYPES",
@@ -432,6 +433,6 @@ mod tests {
         assert_eq!(eval("map_concat", &[ab(), expr("map", &[str("z"), int(26)])]), "{a -> 1, b -> 2, z -> 26}");
         assert_eq!(eval("map_concat", &[ab(), ab()]), "!DUPLICATED_MAP_KEY");
         assert_eq!(eval("map_concat", &[]), "{}");
-        assert_eq!(eval("map_concat", &[ab(), null()]), "NULL");
+        assert_eq!(eval("map_concat", &[ab(), null()]), "!DATATYPE_MISMATCH.MAP_CONCAT_DIFF_TYPES");
     }
 }

@@ -1,13 +1,14 @@
 //! Functions of DOUBLE: roots, powers, logarithms, trigonometry; and `factorial`, `width_bucket`, `conv`, `bin`.
 //!
-//! Results are those of the platform's mathematical library, which differ from Java's at most in the last digit. Where a
-//! logarithm is not defined it is NULL, as in Spark.
+//! Results are Java's (`fdlibm`); of the trigonometric functions those of the platform's mathematical library, which
+//! differ at most in the last digit. Where a logarithm is not defined it is NULL, as in Spark.
 
 use arrow::compute::kernels::cmp::eq;
 use arrow::compute::nullif;
 use arrow::datatypes::{Float32Type, Float64Type, Int64Type};
 use ssql_ir::{DataType as T, Literal};
 
+use super::fdlibm;
 use crate::arrow::{conform, literal_array};
 use crate::call::{Call, EvalResult, zip_with};
 use crate::coercion::common_type;
@@ -35,13 +36,13 @@ const fn constant(name: &'static str, eval: EvalFn) -> FunctionDef {
 /// Entries of this family.
 pub const TABLE: &[FunctionDef] = &[
     unary("sqrt", |c| map(c, f64::sqrt)).doc("Square root; NaN for negative numbers.", "sqrt(x)", "sqrt(4)"),
-    unary("cbrt", |c| map(c, f64::cbrt)).doc("Cube root.", "cbrt(x)", "cbrt(27)"),
-    unary("exp", |c| map(c, f64::exp)).doc("e to the power of x.", "exp(x)", "exp(0)"),
+    unary("cbrt", |c| map(c, fdlibm::cbrt)).doc("Cube root.", "cbrt(x)", "cbrt(27)"),
+    unary("exp", |c| map(c, fdlibm::exp)).doc("e to the power of x.", "exp(x)", "exp(0)"),
     unary("expm1", |c| map(c, f64::exp_m1)).doc("exp(x) - 1, exact near 0.", "expm1(x)", "expm1(0)"),
     binary("pow", |c| map2(c, power)).aliases(&["power"]).doc("x to the power of y.", "pow(x, y)", "pow(2, 10)"),
-    partial("ln", |c| logarithm(c, 0.0, f64::ln)).doc("Natural logarithm; NULL up to 0.", "ln(x)", "ln(1)"),
-    partial("log10", |c| logarithm(c, 0.0, f64::log10)).doc("Logarithm to base 10; NULL up to 0.", "log10(x)", "log10(1000)"),
-    partial("log2", |c| logarithm(c, 0.0, |x| x.ln() / std::f64::consts::LN_2)).doc(
+    partial("ln", |c| logarithm(c, 0.0, fdlibm::log)).doc("Natural logarithm; NULL up to 0.", "ln(x)", "ln(1)"),
+    partial("log10", |c| logarithm(c, 0.0, fdlibm::log10)).doc("Logarithm to base 10; NULL up to 0.", "log10(x)", "log10(1000)"),
+    partial("log2", |c| logarithm(c, 0.0, |x| fdlibm::log(x) / fdlibm::log(2.0))).doc(
         "Logarithm to base 2; NULL up to 0.",
         "log2(x)",
         "log2(8)",
@@ -62,28 +63,28 @@ pub const TABLE: &[FunctionDef] = &[
     unary("cot", |c| map(c, |x| 1.0 / x.tan())).doc("Cotangent.", "cot(x)", "cot(1)"),
     unary("sec", |c| map(c, |x| 1.0 / x.cos())).doc("Secant.", "sec(x)", "sec(0)"),
     unary("csc", |c| map(c, |x| 1.0 / x.sin())).doc("Cosecant.", "csc(x)", "csc(1)"),
-    unary("asin", |c| map(c, f64::asin)).doc("Arc sine; NaN outside of -1 to 1.", "asin(x)", "asin(0)"),
-    unary("acos", |c| map(c, f64::acos)).doc("Arc cosine; NaN outside of -1 to 1.", "acos(x)", "acos(1)"),
-    unary("atan", |c| map(c, f64::atan)).doc("Arc tangent.", "atan(x)", "atan(0)"),
-    binary("atan2", |c| map2(c, |y, x| (y + 0.0).atan2(x + 0.0))).doc(
+    unary("asin", |c| map(c, libm::asin)).doc("Arc sine; NaN outside of -1 to 1.", "asin(x)", "asin(0)"),
+    unary("acos", |c| map(c, libm::acos)).doc("Arc cosine; NaN outside of -1 to 1.", "acos(x)", "acos(1)"),
+    unary("atan", |c| map(c, libm::atan)).doc("Arc tangent.", "atan(x)", "atan(0)"),
+    binary("atan2", |c| map2(c, |y, x| libm::atan2(y + 0.0, x + 0.0))).doc(
         "Angle of the point (x, y).",
         "atan2(y, x)",
         "atan2(0, 1)",
     ),
     unary("sinh", |c| map(c, f64::sinh)).doc("Hyperbolic sine.", "sinh(x)", "sinh(0)"),
-    unary("cosh", |c| map(c, f64::cosh)).doc("Hyperbolic cosine.", "cosh(x)", "cosh(0)"),
+    unary("cosh", |c| map(c, fdlibm::cosh)).doc("Hyperbolic cosine.", "cosh(x)", "cosh(0)"),
     unary("tanh", |c| map(c, f64::tanh)).doc("Hyperbolic tangent.", "tanh(x)", "tanh(0)"),
     unary("asinh", |c| map(c, f64::asinh)).doc(
         "Inverse hyperbolic sine.",
         "asinh(x)",
         "asinh(0)",
     ),
-    unary("acosh", |c| map(c, |x| (x + (x * x - 1.0).sqrt()).ln())).doc("Inverse hyperbolic cosine.", "acosh(x)", "acosh(1)"),
+    unary("acosh", |c| map(c, |x| fdlibm::log(x + (x * x - 1.0).sqrt()))).doc("Inverse hyperbolic cosine.", "acosh(x)", "acosh(1)"),
     unary("atanh", |c| map(c, |x| 0.5 * (x.ln_1p() - (-x).ln_1p()))).doc("Inverse hyperbolic tangent.", "atanh(x)", "atanh(0)"),
     unary("degrees", |c| map(c, |x| x * 57.295_779_513_082_32)).doc("Radians as degrees.", "degrees(x)", "degrees(pi())"),
     unary("radians", |c| map(c, |x| x * 0.017_453_292_519_943_295)).doc("Degrees as radians.", "radians(x)", "radians(180)"),
     unary("rint", |c| map(c, f64::round_ties_even)).doc("Nearest whole number, halves to the even one.", "rint(x)", "rint(2.5)"),
-    binary("hypot", |c| map2(c, f64::hypot)).doc("Length of the hypotenuse.", "hypot(a, b)", "hypot(3, 4)"),
+    binary("hypot", |c| map2(c, libm::hypot)).doc("Length of the hypotenuse.", "hypot(a, b)", "hypot(3, 4)"),
     scalar("sign", &[Param::OneOf(&[Param::Double, Param::DayTime, Param::YearMonth])], Ret::Double, sign)
         .aliases(&["signum"])
         .doc("-1.0, 0.0 or 1.0 as the number or interval is negative, zero or positive.", "sign(x)", "sign(-5)"),
@@ -156,7 +157,7 @@ fn map2(c: &Call<'_>, f: fn(f64, f64) -> f64) -> EvalResult {
 
 /// As Java's: NaN wherever an operand is NaN, and for one to the power of infinity.
 fn power(x: f64, y: f64) -> f64 {
-    if y.is_nan() || (x.abs() == 1.0 && y.is_infinite()) { f64::NAN } else { x.powf(y) }
+    if y.is_nan() || (x.abs() == 1.0 && y.is_infinite()) { f64::NAN } else { fdlibm::pow(x, y) }
 }
 
 fn logarithm(c: &Call<'_>, above: f64, f: fn(f64) -> f64) -> EvalResult {
@@ -170,13 +171,13 @@ fn logarithm(c: &Call<'_>, above: f64, f: fn(f64) -> f64) -> EvalResult {
 
 fn log(c: &Call<'_>) -> EvalResult {
     if c.len() == 1 {
-        return logarithm(c, 0.0, f64::ln);
+        return logarithm(c, 0.0, fdlibm::log);
     }
     let (base, x) = (c.f64(0), c.f64(1));
     c.primitive::<Float64Type>(|r| {
         let (base, x) = (base.get(r), x.get(r));
         let defined = |v: f64| v > 0.0 || v.is_nan();
-        Ok((defined(base) && defined(x)).then(|| x.ln() / base.ln()))
+        Ok((defined(base) && defined(x)).then(|| fdlibm::log(x) / fdlibm::log(base)))
     })
 }
 

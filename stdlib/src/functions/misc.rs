@@ -72,7 +72,7 @@ fn type_name(t: &T) -> String {
 }
 
 fn uuid(c: &Call<'_>) -> EvalResult {
-    let mut source = XorShift::new(c.ctx.seed as i64);
+    let mut source = XorShift::new(super::random::seed(c, 0));
     // Four draws a row, so that a row's value does not depend on its batch.
     source.jump(c.ctx.first_row.wrapping_mul(4));
     c.strings(|_, out| {

@@ -39,6 +39,7 @@ use ahash::AHashMap;
 use crate::function::FunctionDef;
 
 pub mod access;
+pub mod aes;
 pub mod arithmetic;
 pub mod array_sets;
 pub mod arrays;
@@ -46,6 +47,7 @@ pub mod bits;
 pub mod clock;
 pub mod comparison;
 pub mod conditional;
+pub mod csv;
 pub mod date_arithmetic;
 pub mod date_fields;
 pub mod date_format;
@@ -53,6 +55,7 @@ pub mod datetime_arithmetic;
 pub mod decimal;
 pub mod digests;
 pub mod encode;
+mod fdlibm;
 pub mod format_number;
 pub mod format_string;
 pub mod generators;
@@ -66,6 +69,7 @@ pub mod logic;
 pub mod maps;
 pub mod math;
 pub mod misc;
+pub mod number_format;
 pub mod random;
 pub mod ranking;
 pub mod regexp;
@@ -76,7 +80,6 @@ pub mod strings;
 pub mod structs;
 pub mod time_zones;
 pub mod timestamp_units;
-pub mod to_number;
 pub mod unix_time;
 pub mod window;
 
@@ -93,7 +96,7 @@ static FAMILIES: &[&[FunctionDef]] = &[
     encode::TABLE,
     format_string::TABLE,
     format_number::TABLE,
-    to_number::TABLE,
+    number_format::TABLE,
     arrays::TABLE,
     array_sets::TABLE,
     sequence::TABLE,
@@ -102,6 +105,7 @@ static FAMILIES: &[&[FunctionDef]] = &[
     higher_order::TABLE,
     generators::TABLE,
     json::TABLE,
+    csv::TABLE,
     access::TABLE,
     clock::TABLE,
     date_fields::TABLE,
@@ -119,6 +123,7 @@ static FAMILIES: &[&[FunctionDef]] = &[
     misc::TABLE,
     hashes::TABLE,
     digests::TABLE,
+    aes::TABLE,
     crate::aggregate::basic::TABLE,
     crate::aggregate::boolean::TABLE,
     crate::aggregate::first_last::TABLE,
@@ -127,6 +132,7 @@ static FAMILIES: &[&[FunctionDef]] = &[
     crate::aggregate::percentile::TABLE,
     crate::aggregate::percentile_approx::TABLE,
     crate::aggregate::approx_count_distinct::TABLE,
+    crate::aggregate::histogram_numeric::TABLE,
 ];
 
 static BY_NAME: LazyLock<AHashMap<&'static str, &'static FunctionDef>> = LazyLock::new(|| {

@@ -1,17 +1,24 @@
-//! Random numbers: `rand`, `randn`, `uniform`, with the generator and so the values of Spark's.
+//! Random numbers: `rand`, `randn`, `uniform`, `randstr`, `shuffle`, with the generators and so the values of Spark's.
 //!
 //! The value of a row follows from the seed and the number of the row alone, however the rows are cut into batches. `rand`
 //! and `uniform` give the values that Spark gives to one partition. `randn` throws an unknown number of draws away, so
-//! its generator is set anew every `BLOCK` rows; the first of these blocks is Spark's.
+//! its generator is set anew every `BLOCK` rows; the first of these blocks is Spark's. `shuffle` draws as often as an array is
+//! long, so its generator is set anew for every row; the first row is Spark's.
+//!
+//! A call without a seed is given one by the planner, `random_seed(n)`, that no other call of the statement has.
 
-use arrow::datatypes::Float64Type;
+use arrow::array::Array;
+use arrow::datatypes::{Float64Type, Int64Type};
 use ssql_ir::{CastMode, DataType as T, Literal};
 
+use super::arrays::array_arg;
+use super::fdlibm;
+use super::lists::Lists;
 use crate::call::{Call, EvalResult};
 use crate::cast::cast_array;
 use crate::coercion::common_type;
 use crate::error::ResolveError;
-use crate::function::{FunctionDef, NullRule, scalar_with};
+use crate::function::{FunctionDef, NullRule, Param, Ret, scalar, scalar_with};
 use crate::resolve::{TypeCall, Typed};
 
 /// Entries of this family.
@@ -31,13 +38,34 @@ pub const TABLE: &[FunctionDef] = &[
         "uniform(min, max[, seed])",
         "",
     ),
+    scalar_with("randstr", randstr_type, randstr).nulls(NullRule::Never).volatile().doc(
+        "A random text of that many (a constant) letters and digits.",
+        "randstr(length[, seed])",
+        "",
+    ),
+    scalar_with("shuffle", shuffle_type, shuffle).nulls(NullRule::Any).volatile().doc(
+        "The array in a random order.",
+        "shuffle(array[, seed])",
+        "",
+    ),
+    scalar("random_seed", &[Param::BigInt], Ret::BigInt, random_seed).internal().volatile().doc(
+        "The seed of the random function of that number in the statement, different in every micro-batch.",
+        "random_seed(number)",
+        "",
+    ),
 ];
+
+fn random_seed(c: &Call<'_>) -> EvalResult {
+    let number = c.i64(0);
+    c.primitive_all::<Int64Type>(|r| {
+        let mixed = (c.ctx.seed ^ (number.get(r) as u64).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ (mixed >> 29)) as i64
+    })
+}
 
 fn check_seed(c: &TypeCall<'_>, i: usize) -> Result<(), ResolveError> {
     match c.ty(i) {
-        T::Int32 | T::Int64 | T::Int8 | T::Int16 | T::Null if c.args[i].literal.is_some() || *c.ty(i) == T::Null => {
-            Ok(())
-        }
+        T::Int32 | T::Int64 | T::Null if c.args[i].literal.is_some() || *c.ty(i) == T::Null => Ok(()),
         _ => Err(c.mismatch(i, "(INT OR BIGINT) (a constant)")),
     }
 }
@@ -51,9 +79,13 @@ fn seed_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     Ok(Typed::new(vec![T::Int64], T::Float64))
 }
 
-/// The seed in argument `i`; that of the session without one, and 0 for NULL.
-fn seed(c: &Call<'_>, i: usize) -> i64 {
-    if i >= c.len() { c.ctx.seed as i64 } else { c.i64(i).opt(0).unwrap_or(0) }
+/// The seed in argument `i`, one for all rows; that of the session without one, and 0 for NULL.
+pub(super) fn seed(c: &Call<'_>, i: usize) -> i64 {
+    match i < c.len() {
+        true if c.raw(i).is_empty() => 0,
+        true => c.i64(i).opt(0).unwrap_or(0),
+        false => c.ctx.seed as i64,
+    }
 }
 
 /// Spark's XORShiftRandom, an xorshift generator of 64 bits behind Java's `Random` interface.
@@ -115,7 +147,7 @@ impl Normal {
             let (a, b) = (2.0 * self.source.next_double() - 1.0, 2.0 * self.source.next_double() - 1.0);
             let s = a * a + b * b;
             if s < 1.0 && s != 0.0 {
-                let scale = (-2.0 * s.ln() / s).sqrt();
+                let scale = (-2.0 * fdlibm::log(s) / s).sqrt();
                 self.spare = Some(b * scale);
                 return a * scale;
             }
@@ -214,6 +246,153 @@ fn uniform(c: &Call<'_>) -> EvalResult {
     cast_array(&column, &T::Float64, c.data_type, CastMode::Ansi, c.ctx)
 }
 
+fn randstr_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
+    c.count(1, 2)?;
+    if !c.ty(0).is_numeric() {
+        return Err(c.mismatch(0, "(INT OR SMALLINT)"));
+    }
+    if c.args[0].literal.is_none() {
+        return Err(ResolveError::new(
+            "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
+            format!("The length of `{}` must be a constant.", c.name),
+        )
+        .at_arg(0));
+    }
+    if matches!(c.literal(0), Some(Literal::Int(n)) if *n < 0) {
+        return Err(ResolveError::new(
+            "DATATYPE_MISMATCH.VALUE_OUT_OF_RANGE",
+            format!("The length of `{}` must not be negative.", c.name),
+        )
+        .at_arg(0));
+    }
+    let mut types = vec![T::Int32];
+    if c.len() == 2 {
+        check_seed(c, 1)?;
+        types.push(T::Int64);
+    }
+    Ok(Typed::new(types, T::String).nullable(false))
+}
+
+fn randstr(c: &Call<'_>) -> EvalResult {
+    const LETTERS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let length = c.i32(0);
+    let length = if c.rows == 0 { 0 } else { length.get(0).max(0) as u64 };
+    let mut source = XorShift::new(seed(c, 1));
+    source.jump(c.ctx.first_row.wrapping_mul(length));
+    c.strings(|_, out| {
+        for _ in 0..length {
+            let draw = source.next(32) as u32 as i32;
+            out.push(char::from(LETTERS[(draw % 62).unsigned_abs() as usize]));
+        }
+        Ok(true)
+    })
+}
+
+fn shuffle_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
+    c.count(1, 2)?;
+    let (t, _) = array_arg(c, 0)?;
+    let mut types = vec![t.clone()];
+    if c.len() == 2 {
+        check_seed(c, 1)?;
+        types.push(T::Int64);
+    }
+    Ok(Typed::new(types, t).nullable(c.args[0].nullable))
+}
+
+fn shuffle(c: &Call<'_>) -> EvalResult {
+    let (list, seed) = (c.list(0), seed(c, 1));
+    let mut out = Lists::new(c.rows, vec![list.elements().clone()]);
+    for row in 0..c.rows {
+        if list.is_null(row) {
+            out.null_row();
+            continue;
+        }
+        let number = c.ctx.first_row.wrapping_add(row as u64);
+        let mut random = MersenneTwister::new(seed as u64 ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        // Each element changes places with one of those before it, or stays.
+        let mut places: Vec<usize> = vec![];
+        for (i, place) in list.range(row).enumerate() {
+            let at = random.below(i as u32 + 1) as usize;
+            places.push(place);
+            places.swap(i, at);
+        }
+        out.extend(0, places);
+        out.end_row();
+    }
+    out.finish_as(c.data_type)
+}
+
+/// MT19937, seeded by the two halves of a number, with Java's way to a number below a bound.
+struct MersenneTwister {
+    state: [u32; 624],
+    at: usize,
+}
+
+impl MersenneTwister {
+    fn new(seed: u64) -> MersenneTwister {
+        let key = [(seed >> 32) as u32, seed as u32];
+        let mut state = [0u32; 624];
+        state[0] = 19_650_218;
+        for i in 1..624 {
+            let before = state[i - 1] ^ state[i - 1] >> 30;
+            state[i] = before.wrapping_mul(1_812_433_253).wrapping_add(i as u32);
+        }
+        let mut i = 1;
+        let wrap = |state: &mut [u32; 624], i: &mut usize| {
+            *i += 1;
+            if *i == 624 {
+                state[0] = state[623];
+                *i = 1;
+            }
+        };
+        for k in 0..624 {
+            let before = (state[i - 1] ^ state[i - 1] >> 30).wrapping_mul(1_664_525);
+            state[i] = (state[i] ^ before).wrapping_add(key[k % 2]).wrapping_add((k % 2) as u32);
+            wrap(&mut state, &mut i);
+        }
+        for _ in 0..623 {
+            let before = (state[i - 1] ^ state[i - 1] >> 30).wrapping_mul(1_566_083_941);
+            state[i] = (state[i] ^ before).wrapping_sub(i as u32);
+            wrap(&mut state, &mut i);
+        }
+        state[0] = 0x8000_0000;
+        MersenneTwister { state, at: 624 }
+    }
+
+    fn next(&mut self, bits: u32) -> u32 {
+        if self.at == 624 {
+            for i in 0..624 {
+                let y = (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % 624] & 0x7fff_ffff);
+                let magic = if y & 1 == 1 { 0x9908_b0df } else { 0 };
+                self.state[i] = self.state[(i + 397) % 624] ^ y >> 1 ^ magic;
+            }
+            self.at = 0;
+        }
+        let mut y = self.state[self.at];
+        self.at += 1;
+        y ^= y >> 11;
+        y ^= y << 7 & 0x9d2c_5680;
+        y ^= y << 15 & 0xefc6_0000;
+        y ^= y >> 18;
+        y >> (32 - bits)
+    }
+
+    /// A number below `n`, which is positive and fits 31 bits.
+    fn below(&mut self, n: u32) -> u32 {
+        if n.is_power_of_two() {
+            return ((u64::from(n) * u64::from(self.next(31))) >> 31) as u32;
+        }
+        loop {
+            let bits = self.next(31);
+            let value = bits % n;
+            // Draws from the incomplete last round of `n` would favour small numbers.
+            if u64::from(bits - value) + u64::from(n) <= 1 << 31 {
+                return value;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,6 +411,11 @@ mod tests {
         assert_eq!(eval("uniform", &[int(0), int(100), int(0)]), "76");
         assert_eq!(eval("uniform", &[double(0.0), int(10), int(3)]), "2.5738143505962285");
         assert_eq!(type_of("uniform", &[int(0), decimal("100.5"), int(7)]), "DECIMAL(4,1)");
+        assert_eq!(eval("randstr", &[int(5), int(0)]), "ceV0P");
+        assert_eq!(eval("randstr", &[int(10), int(42)]), "pll6YOIJNn");
+        let five = || expr("array", &[int(1), int(2), int(3), int(4), int(5)]);
+        assert_eq!(eval("shuffle", &[five(), int(42)]), "[5, 3, 2, 1, 4]");
+        assert_eq!(eval("shuffle", &[five(), int(7)]), "[1, 2, 5, 3, 4]");
     }
 
     #[test]

@@ -7,13 +7,14 @@ use ssql_ir::{CastMode, DataType as T};
 
 use super::access::index_of;
 use super::arrays::array_of;
+use super::clock::Clock;
 use super::lists::too_many;
 use crate::call::{Call, EvalResult};
 use crate::cast::cast_array;
 use crate::error::{EvalError, ResolveError};
 use crate::function::{FunctionDef, scalar_with};
 use crate::resolve::{TypeCall, Typed};
-use crate::time::{MICROS_PER_DAY, add_months, split_micros, to_instant, to_local};
+use crate::time::MICROS_PER_DAY;
 
 /// Entries of this family.
 pub const TABLE: &[FunctionDef] = &[scalar_with("sequence", sequence_type, sequence).doc(
@@ -128,6 +129,8 @@ fn sequence(c: &Call<'_>) -> EvalResult {
     let mut nulls = NullBufferBuilder::new(c.rows);
     let is_time = !c.types[0].is_integer();
     let by_months = c.types.get(2).is_some_and(|t| matches!(t, T::YearMonthInterval(..)));
+    // The days of dates are counted in UTC.
+    let clock = if *c.types[0] == T::Timestamp { Clock::in_zone(&c.ctx.time_zone) } else { Clock::Fixed(0) };
     let unit = if is_time { MICROS_PER_DAY } else { 1 };
     for row in 0..c.rows {
         let asked = valid.as_ref().is_none_or(|n| n.is_valid(row));
@@ -142,14 +145,10 @@ fn sequence(c: &Call<'_>) -> EvalResult {
                 )
                 .at_row(row));
             }
-            if *c.types[0] == T::Timestamp && (by_months || c.len() == 2) {
-                // Calendar steps keep the time of day in the session's zone.
-                let zone = &c.ctx.time_zone;
-                let local = to_local(zone, start);
-                let at = |k: i64| Some(to_instant(zone, calendar_step(local, step.checked_mul(k)?, by_months)?));
-                fill(&mut values, start, stop, step, at)
-            } else if by_months {
-                fill(&mut values, start, stop, step, |k| calendar_step(start, step.checked_mul(k)?, true))
+            if is_time && by_months {
+                fill(&mut values, start, stop, step, |k| clock.months_later(start, step.checked_mul(k)?))
+            } else if is_time {
+                fill(&mut values, start, stop, step, |k| clock.later(start, step.checked_mul(k)?))
             } else {
                 fill(&mut values, start, stop, step, |k| start.checked_add(step.checked_mul(k)?))
             }
@@ -176,15 +175,6 @@ fn sequence(c: &Call<'_>) -> EvalResult {
     let field = Arc::new(crate::arrow::arrow_field(element));
     let offsets = arrow::buffer::OffsetBuffer::new(offsets.into());
     Ok(Arc::new(arrow::array::ListArray::try_new(field, offsets, values, nulls.finish())?))
-}
-
-/// Wall-clock microseconds so many months or microseconds later; `None` beyond what a timestamp holds.
-fn calendar_step(local: i64, by: i64, months: bool) -> Option<i64> {
-    if !months {
-        return local.checked_add(by);
-    }
-    let (days, of_day) = split_micros(local);
-    add_months(days, by).checked_mul(MICROS_PER_DAY)?.checked_add(of_day)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use arrow::array::{Array, AsArray, ListArray};
 use arrow::datatypes::Int32Type;
 use memchr::memmem;
-use ssql_ir::DataType as T;
+use ssql_ir::{DataType as T, Literal};
 
 use crate::call::{Call, EvalResult};
 use crate::error::{EvalError, ResolveError};
@@ -89,14 +89,11 @@ pub const TABLE: &[FunctionDef] = &[
         "luhn_check(digits)",
         "luhn_check('79927398713')",
     ),
-    scalar("mask", &[Param::String, Param::String, Param::String, Param::String, Param::String], Ret::String, mask)
-        .optional(4)
-        .nulls(NullRule::Any)
-        .doc(
-            "The text with capitals, small letters, digits and (if said) other characters replaced; NULL keeps them.",
-            "mask(str[, upper[, lower[, digit[, other]]]])",
-            "mask('AbCD123-@$#')",
-        ),
+    scalar_with("mask", mask_type, mask).nulls(NullRule::Any).doc(
+        "The text with capitals, small letters, digits and (if said) other characters replaced; NULL keeps them.",
+        "mask(str[, upper[, lower[, digit[, other]]]])",
+        "mask('AbCD123-@$#')",
+    ),
     scalar(
         "sentences",
         &[Param::String, Param::String, Param::String],
@@ -110,6 +107,24 @@ pub const TABLE: &[FunctionDef] = &[
         "sentences('Hi there! Good morning.')",
     ),
 ];
+
+/// A text and up to four replacements, constants of one character.
+fn mask_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
+    let types = c.fixed(&[const { Param::String }; 5], 4, false)?;
+    for i in 1..c.len() {
+        match c.literal(i) {
+            Some(Literal::String(s)) if s.chars().count() != 1 => {
+                return Err(ResolveError::new(
+                    "DATATYPE_MISMATCH.INPUT_SIZE_NOT_ONE",
+                    format!("A replacement of `mask` is one character, not '{s}'."),
+                )
+                .at_arg(i));
+            }
+            _ => {}
+        }
+    }
+    Ok(Typed::new(types, T::String).nullable(c.args[0].nullable))
+}
 
 /// Two of one kind: STRING, or BINARY if both are.
 fn pair_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
@@ -494,7 +509,9 @@ fn sentences(c: &Call<'_>) -> EvalResult {
         if valid.as_ref().is_none_or(|n| n.is_valid(row)) {
             for sentence in split_sentences(s.get(row)) {
                 let mut any = false;
-                for word in sentence.split(|ch: char| !(ch.is_alphanumeric() || matches!(ch, '\'' | '.' | ','))) {
+                // A hyphen inside holds a word together.
+                let inside = |ch: char| ch.is_alphanumeric() || matches!(ch, '\'' | '.' | ',' | '-');
+                for word in sentence.split(|ch: char| !inside(ch)) {
                     let word = word.trim_matches(|ch: char| !ch.is_alphanumeric());
                     if !word.is_empty() {
                         words.push(word);

@@ -133,7 +133,10 @@ pub const TABLE: &[FunctionDef] =
 fn concat_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     let known = || c.args.iter().map(|a| &a.data_type).filter(|t| **t != T::Null);
     let t = if known().any(|t| matches!(t, T::Array(_))) {
-        match c.common_no_strings(0)? {
+        if c.args.iter().any(|a| a.data_type == T::Null) {
+            return Err(c.different_types());
+        }
+        match c.common(0)? {
             T::Array(e) => T::Array(e),
             _ => return Err(c.different_types()),
         }
@@ -257,12 +260,11 @@ fn lower(c: &Call<'_>) -> EvalResult {
 }
 
 /// The capital of one character where it is one character, as Java's single-character mapping has it.
-fn title_case(c: char) -> char {
+fn title_case(c: char, out: &mut String) {
     let mut upper = c.to_uppercase();
-    match (upper.next(), upper.next()) {
-        (Some(one), None) => one,
-        _ => c,
-    }
+    out.extend(upper.next());
+    // What has several capitals (of `ß`: `SS`) has one, and the rest small.
+    out.extend(upper.flat_map(char::to_lowercase));
 }
 
 fn initcap(c: &Call<'_>) -> EvalResult {
@@ -270,7 +272,11 @@ fn initcap(c: &Call<'_>) -> EvalResult {
     c.strings(|row, out| {
         let mut at_start = true;
         for ch in s.get(row).to_lowercase().chars() {
-            out.push(if at_start { title_case(ch) } else { ch });
+            if at_start {
+                title_case(ch, out);
+            } else {
+                out.push(ch);
+            }
             at_start = ch == ' ';
         }
         Ok(true)

@@ -234,8 +234,15 @@ fn trunc(c: &Call<'_>) -> EvalResult {
 
 fn bucket_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 3)?;
-    let length = c.coerce(0, Param::OneOf(&[Param::DayTime, Param::YearMonth]))?;
-    let ts = c.coerce(1, Param::AnyTimestamp)?;
+    // Neither a text nor a DATE is read as what is asked for.
+    let length = match c.ty(0) {
+        T::String => return Err(c.mismatch(0, "(INTERVAL DAY TO SECOND OR INTERVAL YEAR TO MONTH)")),
+        _ => c.coerce(0, Param::OneOf(&[Param::DayTime, Param::YearMonth]))?,
+    };
+    let ts = match c.ty(1) {
+        T::Date | T::String => return Err(c.mismatch(1, "(TIMESTAMP OR TIMESTAMP WITHOUT TIME ZONE)")),
+        _ => c.coerce(1, Param::AnyTimestamp)?,
+    };
     let mut types = vec![length, ts.clone()];
     if c.len() == 3 {
         types.push(c.coerce(2, if ts == T::TimestampNtz { Param::TimestampNtz } else { Param::Timestamp })?);

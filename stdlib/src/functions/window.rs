@@ -2,11 +2,11 @@
 
 use arrow::datatypes::TimestampMicrosecondType;
 
+use super::clock::Clock;
 use crate::call::{Call, EvalResult};
 use crate::error::EvalError;
 use crate::function::{FunctionDef, NullRule, Param, Ret, scalar};
 use crate::text::parse_interval;
-use crate::time::{MICROS_PER_DAY, add_months, split_micros, to_instant, to_local};
 
 /// Entries of this family.
 pub const TABLE: &[FunctionDef] = &[
@@ -37,20 +37,12 @@ pub const TABLE: &[FunctionDef] = &[
 
 /// Spark adds a gap's months by the calendar, in the session time zone, and then its microseconds.
 fn session_end(c: &Call<'_>) -> EvalResult {
-    let (ts, gap) = (c.timestamp(0), c.str(1));
+    let (ts, gap, clock) = (c.timestamp(0), c.str(1), Clock::in_zone(&c.ctx.time_zone));
     c.primitive::<TimestampMicrosecondType>(|r| {
         let (Some(at), Some((months, micros))) = (ts.opt(r), gap.opt(r).and_then(parse_interval)) else {
             return Ok(None);
         };
-        let zone = &c.ctx.time_zone;
-        let at = match months {
-            0 => at,
-            _ => {
-                let (days, of_day) = split_micros(to_local(zone, at));
-                to_instant(zone, add_months(days, i64::from(months)) * MICROS_PER_DAY + of_day)
-            }
-        };
-        Ok(at.checked_add(micros))
+        Ok(clock.months_later(at, i64::from(months)).and_then(|at| at.checked_add(micros)))
     })
 }
 

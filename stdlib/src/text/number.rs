@@ -140,6 +140,10 @@ fn plain_number(s: &str) -> Option<&str> {
 
 fn special(s: &str) -> Option<f64> {
     let is = |words: &[&str]| words.iter().any(|w| s.eq_ignore_ascii_case(w));
+    if s == "+NaN" || s == "-NaN" {
+        // Java reads a sign before the word as it writes it.
+        return Some(f64::NAN);
+    }
     if is(&["inf", "+inf", "infinity", "+infinity"]) {
         Some(f64::INFINITY)
     } else if is(&["-inf", "-infinity"]) {

@@ -240,8 +240,18 @@ impl<'a> Binder<'a> {
             let (a, b) = (self.bind_expr(left, env)?, self.bind_expr(right, env)?);
             let (at, bt) = (self.span(left), self.span(right));
             let what = if matches!(op, B::And) { "an operand of AND" } else { "an operand of OR" };
-            let a = self.to_boolean(a, what, "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE", at)?;
-            let b = self.to_boolean(b, what, "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE", bt)?;
+            let condition = match a.data_type == b.data_type {
+                true => "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE",
+                false => "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
+            };
+            // A text beside a BOOLEAN is read as one.
+            let (a_type, b_type) = (a.data_type.clone(), b.data_type.clone());
+            let read = |x: Expr, other: &DataType| match x.data_type {
+                DataType::String if *other == DataType::Boolean => cast(x, &DataType::Boolean, CastMode::Ansi),
+                _ => x,
+            };
+            let a = self.to_boolean(read(a, &b_type), what, condition, at)?;
+            let b = self.to_boolean(read(b, &a_type), what, condition, bt)?;
             return Ok(if matches!(op, B::And) { and(a, b) } else { or(a, b) }.at(origin_at(span)));
         }
         let name = match op {
@@ -373,7 +383,12 @@ impl<'a> Binder<'a> {
     /// `CAST(x AS to)`, refused where no such cast exists.
     pub(super) fn explicit_cast(&self, x: Expr, to: &DataType, mode: CastMode, span: Span) -> Fallible<Expr> {
         if !ssql_stdlib::can_cast(&x.data_type, to) {
-            return Err(resolve_error(ssql_stdlib::cast_mismatch(&x.data_type, to), &[], span));
+            let mut mismatch = ssql_stdlib::cast_mismatch(&x.data_type, to);
+            // What a setting would allow of CAST, nothing allows of TRY_CAST.
+            if mode == CastMode::Try && mismatch.condition == "DATATYPE_MISMATCH.CAST_WITH_CONF_SUGGESTION" {
+                mismatch.condition = "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION";
+            }
+            return Err(resolve_error(mismatch, &[], span));
         }
         // A literal that is cast to its own type is no literal any more: `CAST(1 AS INT)` has an INT's precision.
         if matches!(x.kind, ExprKind::Literal(_)) && x.data_type == *to {
@@ -399,7 +414,17 @@ impl<'a> Binder<'a> {
                     let value = self.bind_expr(&when.condition, env)?;
                     self.equal("=", o.clone(), value, at)?
                 }
-                None => self.bind_predicate(&when.condition, env)?,
+                None => {
+                    let bound = self.bind_predicate(&when.condition, env)?;
+                    if matches!(&when.condition, sql::Expr::Value(v) if v.value == Value::Null) {
+                        return fail(
+                            "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
+                            "a condition of CASE must be BOOLEAN, not VOID",
+                            at,
+                        );
+                    }
+                    bound
+                }
             };
             branches.push((condition, self.bind_expr(&when.result, env)?));
         }

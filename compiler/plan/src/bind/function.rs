@@ -14,7 +14,10 @@ use crate::diag::{Fallible, fail, fail_help};
 /// Functions whose first argument of three is a unit of time.
 const UNIT_FIRST: [&str; 6] = ["timestampadd", "timestampdiff", "dateadd", "datediff", "date_add", "date_diff"];
 
-/// Functions that the planner lowers to kinds of their own, for did-you-mean.
+/// Random functions, and the number of arguments that they have without a seed.
+const UNSEEDED: [(&str, usize); 6] =
+    [("rand", 0), ("randn", 0), ("uuid", 0), ("uniform", 2), ("shuffle", 1), ("randstr", 1)];
+
 /// Casts by the name of their type: `int('1')`.
 const CASTS: [&str; 12] = [
     "boolean",
@@ -30,6 +33,7 @@ const CASTS: [&str; 12] = [
     "binary",
     "string",
 ];
+/// Functions that the planner lowers to kinds of their own, for did-you-mean.
 const CONDITIONAL: [&str; 7] = ["if", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "window_time"];
 
 impl<'a> Binder<'a> {
@@ -147,8 +151,23 @@ impl<'a> Binder<'a> {
                     ),
                 }
             }
-            _ => self.call(name, args, span),
+            _ => {
+                let call = self.call(name, args, span)?;
+                Ok(self.with_seed(call))
+            }
         }
+    }
+
+    /// Gives a random function without a seed one of its own: two calls in a statement are two numbers.
+    fn with_seed(&mut self, mut call: Expr) -> Expr {
+        if let ExprKind::Call { function, args } = &mut call.kind
+            && UNSEEDED.contains(&(&**function, args.len()))
+        {
+            let number = Expr::literal(ssql_ir::Literal::Int(self.next_seed), DataType::Int64);
+            self.next_seed += 1;
+            args.push(Expr::call("random_seed", vec![number], DataType::Int64, false));
+        }
+        call
     }
 
     /// The arguments as expressions; `*` and named arguments are refused.
@@ -308,6 +327,9 @@ impl<'a> Binder<'a> {
         let mut known: Vec<&str> =
             ssql_stdlib::function_names().chain(CONDITIONAL).chain(CASTS).chain(windows).collect();
         known.extend(self.catalog.functions().map(|f| f.name.as_str()));
+        if let Some((condition, why)) = refused_function(name) {
+            return Box::new(Diagnostic::error(condition, format!("`{name}` {why}")).at(span));
+        }
         let d = Diagnostic::error("UNRESOLVED_ROUTINE", format!("there is no function `{name}`")).at(span);
         Box::new(match (foreign_function(name), suggest(name, known)) {
             (Some(help), _) => d.with_help(help),
@@ -362,6 +384,25 @@ pub(super) fn arguments(f: &sql::Function) -> &[FunctionArg] {
 fn has_aggregate_syntax(f: &sql::Function) -> bool {
     let distinct = matches!(&f.args, FunctionArguments::List(l) if l.duplicate_treatment.is_some());
     distinct || f.filter.is_some() || !f.within_group.is_empty() || f.null_treatment.is_some()
+}
+
+/// Spark's functions that are refused by name: the condition, and why.
+fn refused_function(name: &str) -> Option<(&'static str, &'static str)> {
+    let variant = ("UNSUPPORTED_DATATYPE", "needs the type VARIANT, which is not part of the dialect");
+    let time = ("UNSUPPORTED_DATATYPE", "needs the type TIME, which is not part of the dialect");
+    let nanos = ("UNSUPPORTED_DATATYPE", "needs timestamps of nanoseconds, which are not part of the dialect");
+    let kafka = ("UNSUPPORTED_FEATURE.KAFKA_FORMAT", "is not supported: Avro and Protobuf are not read or written");
+    let name = name.to_ascii_lowercase();
+    Some(match name.as_str() {
+        "parse_json" | "try_parse_json" | "to_variant_object" | "is_valid_variant" => variant,
+        n if n.contains("variant") => variant,
+        "current_time" | "localtime" | "make_time" | "to_time" | "try_to_time" | "time_diff" | "time_trunc"
+        | "time" => time,
+        n if n.starts_with("time_from_") || n.starts_with("time_to_") => time,
+        "timestamp_nanos" | "unix_nanos" => nanos,
+        "from_avro" | "to_avro" | "schema_of_avro" | "from_protobuf" | "to_protobuf" => kafka,
+        _ => return None,
+    })
 }
 
 /// What a function of Flink SQL is called here.

@@ -238,6 +238,8 @@ pub(crate) struct Binder<'a> {
     /// Views being bound, to refuse one that refers to itself.
     views: Vec<String>,
     next_lambda: u32,
+    /// Number of the next random function without a seed.
+    next_seed: i64,
     next_group: u32,
     depth: u32,
 }
@@ -259,6 +261,7 @@ impl<'a> Binder<'a> {
             windows: &[],
             views: vec![],
             next_lambda: 0,
+            next_seed: 0,
             next_group: 0,
             depth: 0,
         }

@@ -64,6 +64,10 @@ pub(crate) fn retyped(e: Expr, to: &DataType) -> Expr {
 pub(crate) fn arg_type(expr: &Expr) -> ArgType {
     let literal = match &expr.kind {
         ExprKind::Literal(l) => Some(l.clone()),
+        // A schema or a format may be put together: `from_json(x, schema_of_json('...'))`.
+        ExprKind::Call { .. } if expr.data_type == DataType::String => {
+            ssql_stdlib::fold_constant(expr, &ssql_stdlib::EvalContext::default())
+        }
         _ => None,
     };
     ArgType { data_type: expr.data_type.clone(), nullable: expr.nullable, literal }

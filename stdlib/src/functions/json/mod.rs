@@ -14,6 +14,7 @@ use arrow::datatypes::Int32Type;
 use ssql_ir::{DataType as T, Field, Literal};
 
 use self::tape::{Kind, Leniency, Tape};
+pub(super) use self::{options::Options, write::write_iso};
 use super::arrays::array_of;
 use super::strings::TextLists;
 use crate::call::{Call, EvalResult};
@@ -69,7 +70,7 @@ fn texts(_: &[T]) -> T {
 }
 
 /// The type with NULLs allowed everywhere, for what a text holds is not promised.
-fn nullable(t: &T) -> T {
+pub(super) fn nullable(t: &T) -> T {
     let field = |f: &Field| Field::new(&f.name, nullable(&f.data_type), true);
     match t {
         T::Array(e) => T::Array(Box::new(field(e))),
@@ -89,14 +90,20 @@ fn has_text_keys(t: &T) -> bool {
 }
 
 /// Refuses a call whose options are no map of texts.
-fn check_options(c: &TypeCall<'_>, at: usize) -> Result<Option<T>, ResolveError> {
+pub(super) fn check_options(c: &TypeCall<'_>, at: usize) -> Result<Option<T>, ResolveError> {
     if c.len() <= at {
         return Ok(None);
     }
     match c.ty(at) {
+        T::Null => Ok(Some(T::map(T::String, T::String))),
         T::Map(k, v) if k.data_type == T::String && matches!(v.data_type, T::String | T::Null) => {
             Ok(Some(T::Map(k.clone(), Box::new(Field::new("value", T::String, true)))))
         }
+        t if !matches!(t, T::Map(..)) => Err(ResolveError::new(
+            "INVALID_OPTIONS.NON_MAP_FUNCTION",
+            format!("The options of `{}` must be made by `map()`, but they are {t}.", c.name),
+        )
+        .at_arg(at)),
         _ => Err(ResolveError::new(
             "INVALID_OPTIONS.NON_STRING_TYPE",
             format!("The options of `{}` must be a map of STRING to STRING, but they are {}.", c.name, c.ty(at)),
@@ -105,25 +112,26 @@ fn check_options(c: &TypeCall<'_>, at: usize) -> Result<Option<T>, ResolveError>
     }
 }
 
-fn from_json_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
-    c.count(2, 3)?;
+/// The constant schema in argument 1.
+pub(super) fn read_schema(c: &TypeCall<'_>) -> Result<T, ResolveError> {
     let Some(Literal::String(ddl)) = c.literal(1) else {
         return Err(ResolveError::new(
             "INVALID_SCHEMA.NON_STRING_LITERAL",
-            "The schema of `from_json` must be a constant text: `a INT, b ARRAY<STRING>`, or one type.",
+            format!("The schema of `{}` must be a constant text: `a INT, b ARRAY<STRING>`, or one type.", c.name),
         )
         .at_arg(1));
     };
     let schema = parse_data_type(ddl).or_else(|| parse_schema(ddl).map(|s| T::Struct(s.fields)));
-    let Some(schema) = schema else {
-        return Err(ResolveError::new(
-            "PARSE_SYNTAX_ERROR",
-            format!("The schema '{ddl}' of `from_json` cannot be read."),
-        )
-        .with_help("write `a INT, b ARRAY<STRING>`, or one type")
-        .at_arg(1));
-    };
-    let schema = nullable(&schema);
+    schema.ok_or_else(|| {
+        ResolveError::new("PARSE_SYNTAX_ERROR", format!("The schema '{ddl}' of `{}` cannot be read.", c.name))
+            .with_help("write `a INT, b ARRAY<STRING>`, or one type")
+            .at_arg(1)
+    })
+}
+
+fn from_json_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
+    c.count(2, 3)?;
+    let schema = nullable(&read_schema(c)?);
     if !schema.is_nested() {
         return Err(ResolveError::new(
             "DATATYPE_MISMATCH.INVALID_JSON_SCHEMA",
@@ -216,10 +224,15 @@ fn schema_of_json(c: &Call<'_>) -> EvalResult {
     let mut tape = Tape::default();
     c.strings(|row, out| {
         let text = s.get(row);
+        if text.trim().is_empty() {
+            // Nothing is read as nothing but null is.
+            out.push_str("STRING");
+            return Ok(true);
+        }
         tape.read(text, options.leniency).map_err(|_| {
             EvalError::new("INVALID_JSON_RECORD_TYPE", format!("The text '{text}' of `schema_of_json` is no JSON."))
         })?;
-        out.push_str(&schema::schema_of(&tape, text).to_string());
+        schema::write_sql(&schema::schema_of(&tape, text, &options), out);
         Ok(true)
     })
 }

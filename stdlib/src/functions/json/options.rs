@@ -11,9 +11,9 @@ use crate::time::{MICROS_PER_DAY, parse_zone, split_micros};
 
 /// Options of one call.
 #[derive(Debug, Default)]
-pub(super) struct Options {
+pub(in crate::functions) struct Options {
     pairs: Vec<(String, String)>,
-    pub leniency: Leniency,
+    pub(super) leniency: Leniency,
     timestamp: Option<DatePattern>,
     timestamp_ntz: Option<DatePattern>,
     date: Option<DatePattern>,
@@ -45,6 +45,7 @@ impl Options {
             control_characters: flag("allowunquotedcontrolchars", standard.control_characters),
             any_escape: flag("allowbackslashescapinganycharacter", standard.any_escape),
             comments: flag("allowcomments", standard.comments),
+            non_numbers: flag("allownonnumericnumbers", standard.non_numbers),
         };
         options.leniency = leniency;
         options.timestamp = options.get("timestampformat").map(compile).transpose()?;
@@ -53,7 +54,8 @@ impl Options {
         Ok(options)
     }
 
-    fn get(&self, name: &str) -> Option<&str> {
+    /// The value of an option.
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
@@ -62,15 +64,15 @@ impl Options {
         self.get(name).map_or(default, |v| v.eq_ignore_ascii_case("true"))
     }
 
-    /// Whether a bad record is an error.
-    pub fn fail_fast(&self) -> Result<bool, EvalError> {
+    /// Whether a bad record is an error. A mode that Spark does not know is PERMISSIVE, as it is there.
+    pub fn fail_fast(&self, function: &str) -> Result<bool, EvalError> {
         match self.get("mode").map(str::to_ascii_uppercase).as_deref() {
-            None | Some("PERMISSIVE") => Ok(false),
             Some("FAILFAST") => Ok(true),
-            Some(other) => Err(EvalError::new(
+            Some("DROPMALFORMED") => Err(EvalError::new(
                 "PARSE_MODE_UNSUPPORTED",
-                format!("`from_json` does not support the {other} mode: it takes PERMISSIVE and FAILFAST."),
+                format!("`{function}` does not support the DROPMALFORMED mode: it takes PERMISSIVE and FAILFAST."),
             )),
+            _ => Ok(false),
         }
     }
 

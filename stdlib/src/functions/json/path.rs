@@ -51,31 +51,90 @@ fn parse_path(path: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// Collects the nodes that a path leads to.
-fn follow(tape: &Tape, text: &str, i: u32, steps: &[Step], out: &mut Vec<u32>) {
-    let Some((step, rest)) = steps.split_first() else {
-        out.push(i);
-        return;
-    };
-    match (step, tape.node(i).kind) {
-        (Step::Name(name), Kind::Object) => {
-            // The first member of that name which is not null.
-            let found = tape.members(i).find(|(n, _)| tape.text_is(text, *n, name)).map(|(_, value)| value);
-            if let Some(value) = found.filter(|v| tape.node(*v).kind != Kind::Null) {
-                follow(tape, text, value, rest, out);
+/// How found values are written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Style {
+    /// A text without quotes, the rest as JSON.
+    Raw,
+    /// As JSON: inside an array.
+    Quoted,
+    /// As JSON, the elements of an array one by one.
+    Flat,
+}
+
+/// Follows a path through a text as Spark does, and Hive before it.
+struct Walk<'a> {
+    tape: &'a Tape,
+    text: &'a str,
+}
+
+/// A comma before a value that is not the first of its array.
+fn separate(out: &mut String) {
+    if !out.is_empty() && !out.ends_with('[') {
+        out.push(',');
+    }
+}
+
+impl Walk<'_> {
+    /// Writes what the steps lead to from a node; whether there is anything.
+    fn follow(&self, i: u32, style: Style, steps: &[Step], out: &mut String) -> bool {
+        let (tape, kind) = (self.tape, self.tape.node(i).kind);
+        let Some((step, rest)) = steps.split_first() else {
+            match (style, kind) {
+                (Style::Raw, Kind::Null) => return false,
+                (Style::Raw, _) => tape.write_value(self.text, i, out),
+                (Style::Flat, Kind::Array) => return self.each(i, Style::Flat, &[], out) > 0,
+                _ => {
+                    separate(out);
+                    tape.write_json(self.text, i, out);
+                }
             }
-        }
-        (Step::Index(n), Kind::Array) => {
-            if let Some(element) = tape.children(i).nth(*n) {
-                follow(tape, text, element, rest, out);
+            return true;
+        };
+        match (step, kind) {
+            (Step::Name(name), Kind::Object) => {
+                // The first member of that name which is not null and leads on.
+                tape.members(i)
+                    .filter(|(n, v)| tape.text_is(self.text, *n, name) && tape.node(*v).kind != Kind::Null)
+                    .any(|(_, value)| self.follow(value, style, rest, out))
             }
-        }
-        (Step::Elements, Kind::Array) => {
-            for element in tape.children(i) {
-                follow(tape, text, element, rest, out);
+            (Step::Index(n), Kind::Array) => {
+                let style = if rest.first() == Some(&Step::Elements) { Style::Quoted } else { style };
+                tape.children(i).nth(*n).is_some_and(|element| self.follow(element, style, rest, out))
             }
+            (Step::Elements, Kind::Array) if rest.first() == Some(&Step::Elements) => {
+                separate(out);
+                out.push('[');
+                let found = self.each(i, Style::Flat, &rest[1..], out);
+                out.push(']');
+                found > 0
+            }
+            (Step::Elements, Kind::Array) if style == Style::Quoted => {
+                separate(out);
+                out.push('[');
+                let found = self.each(i, Style::Quoted, rest, out);
+                out.push(']');
+                found > 0
+            }
+            (Step::Elements, Kind::Array) => {
+                let inner = if style == Style::Raw { Style::Quoted } else { style };
+                let mut values = String::from("[");
+                let found = self.each(i, inner, rest, &mut values);
+                values.push(']');
+                if found > 0 {
+                    separate(out);
+                    // One element stands for itself.
+                    out.push_str(if found == 1 { &values[1..values.len() - 1] } else { &values });
+                }
+                found > 0
+            }
+            _ => false,
         }
-        _ => {}
+    }
+
+    /// Follows the steps from every element of an array; how many led to something.
+    fn each(&self, i: u32, style: Style, steps: &[Step], out: &mut String) -> usize {
+        self.tape.children(i).filter(|element| self.follow(*element, style, steps, out)).count()
     }
 }
 
@@ -83,7 +142,6 @@ fn follow(tape: &Tape, text: &str, i: u32, steps: &[Step], out: &mut Vec<u32>) {
 pub(super) fn get_json_object(c: &Call<'_>) -> EvalResult {
     let (s, path) = (c.str(0), c.str(1));
     let mut tape = Tape::default();
-    let mut found = vec![];
     let mut last: Option<(&str, Option<Vec<Step>>)> = None;
     c.strings(|row, out| {
         let (text, path) = (s.get(row), path.get(row));
@@ -94,29 +152,6 @@ pub(super) fn get_json_object(c: &Call<'_>) -> EvalResult {
         if tape.read(text, Leniency::default()).is_err() {
             return Ok(false);
         }
-        found.clear();
-        follow(&tape, text, 0, steps, &mut found);
-        let many = steps.contains(&Step::Elements);
-        match found.as_slice() {
-            [] => return Ok(false),
-            [only] if !many => {
-                if tape.node(*only).kind == Kind::Null {
-                    return Ok(false);
-                }
-                tape.write_value(text, *only, out);
-            }
-            [only] => tape.write_json(text, *only, out),
-            all => {
-                out.push('[');
-                for (n, i) in all.iter().enumerate() {
-                    if n > 0 {
-                        out.push(',');
-                    }
-                    tape.write_json(text, *i, out);
-                }
-                out.push(']');
-            }
-        }
-        Ok(true)
+        Ok(Walk { tape: &tape, text }.follow(0, Style::Raw, steps, out))
     })
 }

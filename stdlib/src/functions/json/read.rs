@@ -176,7 +176,8 @@ impl Sink {
                     record.bad = true;
                 }
             },
-            Sink::Int8(b) => put(b, integer.and_then(|v| v.try_into().ok()), record),
+            // A TINYINT is read as a byte, which 128 to 255 are too.
+            Sink::Int8(b) => put(b, integer.filter(|v| (-128..=255).contains(v)).map(|v| v as i8), record),
             Sink::Int16(b) => put(b, integer.and_then(|v| v.try_into().ok()), record),
             Sink::Int32(b) => put(b, integer.and_then(|v| v.try_into().ok()), record),
             Sink::Int64(b) => put(b, integer, record),
@@ -361,7 +362,7 @@ fn write_members(record: &mut Record<'_>, object: u32, fields: &[Field], childre
 /// `from_json(text, schema[, options])`; the schema is the call's type.
 pub(super) fn from_json(c: &Call<'_>) -> EvalResult {
     let options = Options::of(c, 2)?;
-    let fail_fast = options.fail_fast()?;
+    let fail_fast = options.fail_fast(c.name)?;
     let zone = options.zone(c)?;
     let s = c.str(0);
     let mut sink = Sink::new(c.data_type)?;

@@ -39,6 +39,8 @@ pub(super) struct Leniency {
     pub control_characters: bool,
     pub any_escape: bool,
     pub comments: bool,
+    /// NaN and the infinities, without quotes.
+    pub non_numbers: bool,
 }
 
 impl Default for Leniency {
@@ -51,6 +53,7 @@ impl Default for Leniency {
             control_characters: false,
             any_escape: false,
             comments: false,
+            non_numbers: true,
         }
     }
 }
@@ -295,9 +298,11 @@ impl Reader<'_> {
             b't' => self.word(b"true", Kind::True),
             b'f' => self.word(b"false", Kind::False),
             b'n' => self.word(b"null", Kind::Null),
-            b'N' => self.word(b"NaN", Kind::Float),
-            b'I' => self.word(b"Infinity", Kind::Float),
-            b'-' if self.bytes.get(self.at + 1) == Some(&b'I') => self.word(b"-Infinity", Kind::Float),
+            b'N' if self.leniency.non_numbers => self.word(b"NaN", Kind::Float),
+            b'I' if self.leniency.non_numbers => self.word(b"Infinity", Kind::Float),
+            b'-' if self.leniency.non_numbers && self.bytes.get(self.at + 1) == Some(&b'I') => {
+                self.word(b"-Infinity", Kind::Float)
+            }
             b'-' | b'0'..=b'9' => self.number(),
             _ => Err(Malformed),
         }

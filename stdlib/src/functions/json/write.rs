@@ -170,7 +170,7 @@ fn quoted_unless(plain: bool, write: impl Fn(&mut String), out: &mut String) {
 }
 
 /// `2024-03-09T04:05:06.500Z`: milliseconds always, the offset from UTC if there is a zone.
-fn write_iso(micros: i64, zone: Option<&TimeZone>, out: &mut String) {
+pub(in crate::functions) fn write_iso(micros: i64, zone: Option<&TimeZone>, out: &mut String) {
     let offset = zone.map(|z| offset_at(z, micros));
     let (days, of_day) = split_micros(micros.saturating_add(offset.unwrap_or(0) * MICROS_PER_SECOND));
     // Every timestamp is within the days of a DATE.
