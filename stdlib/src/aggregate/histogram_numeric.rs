@@ -116,6 +116,14 @@ impl Bins {
         }
         self.bins.extend_from_slice(&theirs.bins);
         self.bins.sort_by(|a, b| a.x.total_cmp(&b.x));
+        // Spark leaves two bins of one value here; values are counted together, however the rows were cut.
+        self.bins.dedup_by(|next, bin| {
+            let same = next.x == bin.x;
+            if same {
+                bin.y += next.y;
+            }
+            same
+        });
         self.trim();
     }
 
