@@ -110,8 +110,7 @@ fn date_add(c: &Call<'_>, sign: i64) -> EvalResult {
         return timestamp_units::add(c);
     }
     let d = c.date(0);
-    // A day too far wraps around, as in Spark.
-    let later = |r: usize, n: i64| Ok(Some((i64::from(d.get(r)) + sign * n) as i32));
+    let later = |r: usize, n: i64| i32::try_from(i64::from(d.get(r)) + sign * n).map(Some).map_err(|_| out_of_range(c));
     match c.types[1] {
         T::Int8 => {
             let n = c.fixed::<Int8Type>(1);
@@ -239,7 +238,7 @@ mod tests {
         assert_eq!(eval("dateadd", &[timestamp("2024-01-01 10:00:00"), smallint(5)]), "2024-01-06");
         assert_eq!(eval("date_add", &[str("2024-01-01"), str("5")]), "2024-01-06");
         assert_eq!(eval("date_add", &[date("2024-01-01"), null()]), "NULL");
-        assert_eq!(eval("date_add", &[date("2024-01-01"), int(i32::MAX)]), "-5877587-06-21");
+        assert_eq!(eval("date_add", &[date("2024-01-01"), int(i32::MAX)]), "!ARITHMETIC_OVERFLOW");
         assert_eq!(eval("date_add", &[date("2024-01-01"), bigint(5)]), "!DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE");
         assert_eq!(eval("date_add", &[date("2024-01-01"), decimal("1.5")]), "!DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE");
     }
