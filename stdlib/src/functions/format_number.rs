@@ -139,9 +139,16 @@ fn round_half_even(digits: &mut Vec<u8>, keep: usize) -> bool {
     true
 }
 
-/// The exact decimal digits of a finite float.
-fn float_digits(v: f64) -> String {
-    // A DOUBLE has at most 1074 digits behind the point; they all count where half is decided.
+/// The decimal digits of a finite float that is shown with `most` of them behind the point.
+///
+/// They are the fewest that name the value, zeros follow; only where some are cut off do all its digits count, as half is
+/// decided by them.
+fn float_digits(v: f64, most: usize) -> String {
+    let shortest = v.to_string();
+    if shortest.split_once('.').map_or(0, |(_, fraction)| fraction.len()) <= most {
+        return shortest;
+    }
+    // A DOUBLE has at most 1074 digits behind the point.
     let mut text = format!("{v:.1074}");
     let kept = text.trim_end_matches('0').trim_end_matches('.').len();
     text.truncate(kept);
@@ -186,7 +193,7 @@ fn format_number(c: &Call<'_>) -> EvalResult {
                 out.push_str(if v < 0.0 { "-∞" } else { "∞" });
                 return Ok(true);
             }
-            (Some(v), _) => digits.push_str(&float_digits(v)),
+            (Some(v), _) => digits.push_str(&float_digits(v, pattern.most + pattern.scale as usize)),
             (None, ArrowType::Decimal128(_, s)) => {
                 write_decimal(array.as_primitive::<dt::Decimal128Type>().value(at), *s as u8, &mut digits);
             }
@@ -215,6 +222,9 @@ mod tests {
         assert_eq!(format(int(5), -1), "NULL");
         assert_eq!(format(double(0.125), 2), "0.12");
         assert_eq!(format(decimal("999.99"), 1), "1,000.0");
+        assert_eq!(format(double(0.1), 20), "0.10000000000000000000");
+        assert_eq!(format(double(1e23), 0), "100,000,000,000,000,000,000,000");
+        assert_eq!(format(double(1.005), 2), "1.00");
         assert_eq!(format(double(f64::NAN), 2), "NaN");
         assert_eq!(format(double(f64::INFINITY), 2), "∞");
     }
