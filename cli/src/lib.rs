@@ -1,22 +1,42 @@
 //! ssql as a library: a [`session::Session`] runs statements; the binary is a thin shell around it.
 //!
-//! ```no_run
+//! A streaming query is started by a statement and held by its [`session::Session::handle`]:
+//!
+//! ```
+//! use std::time::Duration;
 //! use ssql::session::{Outcome, Session, SessionConfig};
-//! use ssql_grammar::SourceFile;
 //!
 //! let mut session = Session::new(SessionConfig::default())?;
-//! let file = SourceFile::new("example", "SELECT 1 + 1 AS two;");
-//! for outcome in session.run_script(&file).map_err(|f| f.to_string())? {
+//! session.sql("
+//!     CREATE STREAM readings (device STRING, temperature DOUBLE) USING memory;
+//!     CREATE SINK hot USING memory;
+//!     CREATE QUERY alerts AS INSERT INTO hot SELECT device FROM readings WHERE temperature > 35 EMIT APPEND;
+//!     INSERT INTO readings VALUES ('d1', 36.0), ('d2', 20.0);
+//! ")?;
+//!
+//! let query = session.handle("alerts")?;
+//! query.process_all_available().map_err(|e| e.to_string())?;
+//! assert_eq!(query.recent_progress(1)[0].num_input_rows, 2);
+//! assert!(!query.await_termination(Some(Duration::from_millis(10))));
+//!
+//! for outcome in session.sql("SELECT * FROM hot")? {
 //!     if let Outcome::Rows { names, batches } = outcome {
 //!         print!("{}", ssql::render::table(&names, &batches, &session.time_zone()));
 //!     }
 //! }
+//! query.stop();
+//! assert!(!query.is_active() && query.error().is_none());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Sources and sinks of a program's own implement [`ssql_engine::connector::Connector`] and are registered with
+//! [`session::Session::register_connector`]; functions are written in SQL (`CREATE FUNCTION`).
 
 pub mod checkpoint;
 pub mod compile;
 pub mod conditions;
+pub mod metrics;
+pub mod output;
 pub mod prompt;
 pub mod render;
 pub mod session;

@@ -1,6 +1,7 @@
 //! The `ssql` binary: arguments in, exit code out. Everything else is in the library beside it.
 //!
-//! Exit codes: 0 done; 1 a statement, query or test failed; 2 the arguments are wrong.
+//! Exit codes: 0 done, also when a signal ended it after the current batch; 1 a statement, query or test failed; 2 the
+//! arguments are wrong; 130 a second signal ended it at once.
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -8,21 +9,60 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use clap::{Args, Parser, Subcommand};
-use ssql::render::{out, table};
-use ssql::session::{Failure, Outcome, Session, SessionConfig};
-use ssql::{checkpoint, prompt, slt};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use ssql::metrics::Metrics;
+use ssql::output::{self, Format};
+use ssql::prompt::{self, PromptConfig};
+use ssql::render::out;
+use ssql::session::{Failure, Session, SessionConfig};
+use ssql::{checkpoint, slt};
 use ssql_grammar::{Diagnostic, SourceFile, Style};
 
 /// Streaming SQL with the semantics of Spark Structured Streaming, in one binary.
+///
+/// Without a command: a prompt on a terminal; else the statements of standard input are run.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(version, about, args_conflicts_with_subcommands = true)]
 struct Cli {
+    /// Run these statements.
+    #[arg(short = 'c', long = "command", value_name = "STATEMENTS")]
+    statements: Vec<String>,
+    /// Run this script; `-` is standard input.
+    #[arg(short = 'f', long = "file", value_name = "FILE", conflicts_with = "statements")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
     /// How diagnostics are printed.
     #[arg(long, global = true, value_enum, default_value = "text")]
     error_format: ErrorFormat,
     #[command(subcommand)]
     command: Option<Command>,
+    #[command(flatten)]
+    logging: Logging,
+}
+
+/// What goes to the log.
+#[derive(Args)]
+struct Logging {
+    /// What is logged to standard error.
+    #[arg(long, global = true, default_value = "warn", value_parser = ["off", "error", "warn", "info", "debug", "trace"])]
+    log_level: String,
+    /// How it is written.
+    #[arg(long, global = true, default_value = "text", value_parser = ["text", "json"])]
+    log_format: String,
+}
+
+impl Logging {
+    fn begin(&self) {
+        let level = self.log_level.parse().unwrap_or(tracing::level_filters::LevelFilter::WARN);
+        let ansi = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let builder = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false);
+        if self.log_format == "json" {
+            builder.json().flatten_event(true).init();
+        } else {
+            builder.with_ansi(ansi).init();
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -67,11 +107,23 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Run `.slt` test files.
+    /// Run `.slt` test files, or try a pipeline with rows of your own.
+    ///
+    /// `ssql test tests/` runs files; `ssql test pipeline.ssql --cases cases.slt` runs the cases against the pipeline, whose
+    /// streams and sinks are in memory meanwhile.
     Test {
-        /// Files, or folders that are searched for them.
+        /// Files, or folders that are searched for them. With --cases: the pipeline.
         #[arg(required = true)]
         paths: Vec<PathBuf>,
+        /// Cases for a pipeline: files, or folders that are searched for them.
+        #[arg(long, value_name = "PATH")]
+        cases: Vec<PathBuf>,
+        /// A value for `:name` in the pipeline.
+        #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
+        params: Vec<(String, String)>,
+        /// Write the outcome as JUnit XML.
+        #[arg(long, value_name = "FILE")]
+        junit: Option<PathBuf>,
         /// Which route runs expressions: `on`, `off`, or `verify` (both, compared).
         #[arg(long, default_value = "verify", value_parser = ["on", "off", "verify"])]
         jit: String,
@@ -79,6 +131,13 @@ enum Command {
         #[arg(long, short)]
         verbose: bool,
     },
+    /// Print a shell's completion script.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (`ssql man | man -l -`).
+    Man,
     /// Look into a checkpoint. Nothing in it is changed, and its query may be running.
     Checkpoint {
         #[command(subcommand)]
@@ -118,6 +177,13 @@ enum CheckpointCommand {
 struct Script {
     /// The script; `-` reads standard input.
     file: PathBuf,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// How statements are run.
+#[derive(Args, Clone)]
+struct Settings {
     /// A value for `:name` in the script.
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
     params: Vec<(String, String)>,
@@ -130,6 +196,40 @@ struct Script {
     /// Do not print progress.
     #[arg(long, short)]
     quiet: bool,
+    /// How rows are printed.
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Append the progress of each micro-batch to this file, a line of JSON each.
+    #[arg(long, value_name = "FILE")]
+    progress_log: Option<PathBuf>,
+    /// Answer Prometheus at this address (`127.0.0.1:9090`, or a port alone) under /metrics.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<String>,
+}
+
+impl Settings {
+    /// The session, seen from that folder.
+    fn config(&self, base_dir: PathBuf) -> Result<SessionConfig, String> {
+        let metrics = match &self.metrics {
+            None => None,
+            Some(address) => {
+                let metrics = Arc::new(Metrics::default());
+                let at = metrics.serve(address).map_err(|e| format!("cannot listen at `{address}`: {e}"))?;
+                tracing::info!("metrics at http://{at}/metrics");
+                Some(metrics)
+            }
+        };
+        Ok(SessionConfig {
+            base_dir,
+            params: self.params.clone(),
+            threads: self.threads,
+            jit: self.jit.clone(),
+            progress: !self.quiet && std::io::stderr().is_terminal(),
+            progress_log: self.progress_log.clone(),
+            metrics,
+            ..SessionConfig::default()
+        })
+    }
 }
 
 fn parameter(text: &str) -> Result<(String, String), String> {
@@ -143,19 +243,16 @@ impl Script {
     }
 
     /// Relative locations in a script are seen from its folder.
-    fn config(&self) -> SessionConfig {
-        let base = match self.file.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
-        SessionConfig {
-            base_dir: base,
-            params: self.params.clone(),
-            threads: self.threads,
-            jit: self.jit.clone(),
-            progress: !self.quiet && std::io::stderr().is_terminal(),
-            ..SessionConfig::default()
-        }
+    fn config(&self) -> Result<SessionConfig, String> {
+        self.settings.config(folder(&self.file))
+    }
+}
+
+/// The folder that a script stands in.
+fn folder(script: &std::path::Path) -> PathBuf {
+    match script.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+        _ => PathBuf::from("."),
     }
 }
 
@@ -171,14 +268,26 @@ fn read(path: &PathBuf) -> Result<SourceFile, String> {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    cli.logging.begin();
     let report = Report { format: cli.error_format };
     let ok = match cli.command {
-        None => prompt::run(),
+        None => bare(&cli.statements, cli.file.as_ref(), &cli.settings, &report),
         Some(Command::Run { script, allow_reset }) => run(&script, allow_reset, &report),
         Some(Command::Check(script)) => check(&script, &report),
         Some(Command::Explain { script, stage }) => explain(&script, &stage, &report),
         Some(Command::Fmt { files, write, check }) => fmt(&files, write, check, &report),
-        Some(Command::Test { paths, jit, verbose }) => test(&paths, &jit, verbose),
+        Some(Command::Test { paths, cases, params, junit, jit, verbose }) => {
+            let config = SessionConfig { jit: Some(jit), params, ..SessionConfig::default() };
+            test(&paths, &cases, config, junit.as_deref(), verbose)
+        }
+        Some(Command::Completions { shell }) => {
+            clap_complete::generate(shell, &mut Cli::command(), "ssql", &mut std::io::stdout());
+            Ok(true)
+        }
+        Some(Command::Man) => clap_mangen::Man::new(Cli::command())
+            .render(&mut std::io::stdout())
+            .map(|()| true)
+            .map_err(|e| format!("the manual page cannot be written: {e}")),
         Some(Command::Checkpoint { command }) => look_into(&command),
     };
     match ok {
@@ -237,14 +346,35 @@ fn look_into(command: &CheckpointCommand) -> Result<bool, String> {
     Ok(whole)
 }
 
+/// `ssql` without a command.
+fn bare(statements: &[String], file: Option<&PathBuf>, settings: &Settings, report: &Report) -> Result<bool, String> {
+    let here = PathBuf::from(".");
+    if !statements.is_empty() {
+        let source = SourceFile::new("-c", statements.join(";\n"));
+        return run_source(&source, settings.config(here)?, settings.format, report);
+    }
+    if let Some(path) = file {
+        return run_source(&read(path)?, settings.config(folder(path))?, settings.format, report);
+    }
+    if std::io::stdin().is_terminal() {
+        return prompt::run(PromptConfig { format: settings.format, session: settings.config(here)? });
+    }
+    run_source(&read(&PathBuf::from("-"))?, settings.config(here)?, settings.format, report)
+}
+
 fn run(script: &Script, allow_reset: bool, report: &Report) -> Result<bool, String> {
     let file = script.source()?;
-    let config = SessionConfig { allow_reset, ..script.config() };
+    let config = SessionConfig { allow_reset, ..script.config()? };
+    run_source(&file, config, script.settings.format, report)
+}
+
+/// Runs a script and waits until all its queries have ended.
+fn run_source(file: &SourceFile, config: SessionConfig, format: Format, report: &Report) -> Result<bool, String> {
     let mut session = Session::new(config).map_err(|e| e.to_string())?;
     let stopper = session.stopper();
     watch_signals(move || stopper.stop())?;
     let zone = session.time_zone();
-    let ran = session.run_script_with(&file, &mut |outcome| print_outcome(&outcome, &zone));
+    let ran = session.run_script_with(file, &mut |outcome| output::print(&outcome, format, &zone));
     let ok = match ran {
         Ok(()) => true,
         Err(failure) => {
@@ -259,16 +389,6 @@ fn run(script: &Script, allow_reset: bool, report: &Report) -> Result<bool, Stri
             failures.iter().for_each(|f| report.failure(f));
             Ok(false)
         }
-    }
-}
-
-/// Rows go to standard output, messages to standard error.
-fn print_outcome(outcome: &Outcome, zone: &jiff::tz::TimeZone) {
-    match outcome {
-        Outcome::Done => {}
-        Outcome::Message(text) => eprintln!("{text}"),
-        Outcome::Text(text) => out(&format!("{}\n", text.trim_end())),
-        Outcome::Rows { names, batches } => out(&table(names, batches, zone)),
     }
 }
 
@@ -299,7 +419,7 @@ fn watch_signals(stop: impl Fn() + Send + 'static) -> Result<(), String> {
 
 fn check(script: &Script, report: &Report) -> Result<bool, String> {
     let file = script.source()?;
-    let diagnostics = ssql::check(&file, script.config()).map_err(|e| e.to_string())?;
+    let diagnostics = ssql::check(&file, script.config()?).map_err(|e| e.to_string())?;
     report.diagnostics(&file, &diagnostics);
     Ok(!diagnostics.iter().any(Diagnostic::is_error))
 }
@@ -310,7 +430,7 @@ fn explain(script: &Script, stage: &str, report: &Report) -> Result<bool, String
         return Ok(true);
     }
     let file = script.source()?;
-    match ssql::explain(stage, &file, script.config()) {
+    match ssql::explain(stage, &file, script.config()?) {
         Ok(text) => {
             out(&format!("{}\n", text.trim_end()));
             Ok(true)
@@ -359,11 +479,37 @@ fn fmt(files: &[PathBuf], write: bool, check: bool, report: &Report) -> Result<b
     Ok(ok)
 }
 
-fn test(paths: &[PathBuf], jit: &str, verbose: bool) -> Result<bool, String> {
-    let config = SessionConfig { jit: Some(jit.to_owned()), ..SessionConfig::default() };
+fn test(
+    paths: &[PathBuf],
+    cases: &[PathBuf],
+    config: SessionConfig,
+    junit: Option<&std::path::Path>,
+    verbose: bool,
+) -> Result<bool, String> {
     let mut tally = slt::Tally::default();
-    for path in slt::files(paths).map_err(|e| e.to_string())? {
-        match slt::run_file(&path, &config) {
+    let pipeline = match (cases.is_empty(), paths) {
+        (true, _) => None,
+        (false, [pipeline]) => Some(pipeline),
+        (false, _) => return Err("--cases tries one pipeline at a time".to_owned()),
+    };
+    let config = match pipeline {
+        Some(pipeline) => SessionConfig { base_dir: folder(pipeline), ..config },
+        None => config,
+    };
+    let source = pipeline.map(read).transpose()?;
+    let mut results = Vec::new();
+    for path in slt::files(if source.is_some() { cases } else { paths }).map_err(|e| e.to_string())? {
+        let result = match &source {
+            Some(source) => slt::run_cases(&path, source, &config),
+            None => slt::run_file(&path, &config),
+        };
+        results.push((path, result));
+    }
+    if let Some(file) = junit {
+        std::fs::write(file, slt::junit(&results)).map_err(|e| format!("cannot write `{}`: {e}", file.display()))?;
+    }
+    for (path, result) in results {
+        match result {
             Ok((passed, mismatches)) => {
                 tally.passed += passed;
                 tally.failed += mismatches.len();

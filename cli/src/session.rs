@@ -1,17 +1,20 @@
 //! A session: the catalog, the connectors, the running queries, and the execution of statements.
 
+mod advice;
 mod describe;
 mod query;
+pub mod rehearse;
 mod relations;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use jiff::tz::TimeZone;
 use ssql_connectors::MemoryHub;
-use ssql_engine::connector::Registry;
+use ssql_engine::connector::{Domain, Registry};
 use ssql_engine::query::RuntimeConfig;
 use ssql_engine::watermark::Policy;
 use ssql_engine::{Clock, EngineError, JitMode, Kernels, QueryHandle, SystemClock, VirtualClock};
@@ -22,6 +25,7 @@ use ssql_plan::{Catalog, Planned, plan_statement};
 use ssql_stdlib::EvalContext;
 
 use crate::compile::{self, Cranelift};
+use crate::metrics::Metrics;
 
 pub use self::describe::strings;
 
@@ -42,8 +46,26 @@ pub struct SessionConfig {
     pub dry: bool,
     /// Print a line per micro-batch to standard error.
     pub progress: bool,
+    /// A user's pipeline under test: its streams and sinks are replaced by memory, and its checkpoints by none.
+    pub rehearsal: bool,
+    /// Append each micro-batch's progress to this file, a line of JSON each.
+    pub progress_log: Option<PathBuf>,
+    /// Count what the queries do.
+    pub metrics: Option<Arc<Metrics>>,
+    /// Where the tables of console queries go; standard output if nothing is said.
+    pub console: Option<Console>,
     /// A query whose state has another shape than its checkpoint's begins with empty state instead of being refused.
     pub allow_reset: bool,
+}
+
+/// Where the tables of console queries go.
+#[derive(Clone)]
+pub struct Console(pub Arc<Mutex<dyn std::io::Write + Send>>);
+
+impl std::fmt::Debug for Console {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Console")
+    }
 }
 
 /// Why a session could not be set up.
@@ -66,6 +88,8 @@ pub struct Failure {
     /// At least one.
     pub diagnostics: Vec<Diagnostic>,
 }
+
+impl std::error::Error for Failure {}
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -103,14 +127,24 @@ struct Started {
 /// Running queries, shared with whoever may stop them.
 type Queries = Arc<Mutex<Vec<Started>>>;
 
-/// Stops a session's queries from another thread.
+/// Stops a session, or the statement that it runs, from another thread.
 #[derive(Clone)]
-pub struct Stopper(Queries);
+pub struct Stopper {
+    queries: Queries,
+    interrupt: Arc<AtomicBool>,
+    stopping: Arc<AtomicBool>,
+}
 
 impl Stopper {
-    /// Asks all queries to end after their current batch.
+    /// Asks all queries to end after their current batch. The script's further statements are not run.
     pub fn stop(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|q| q.handle.request_stop());
+        self.stopping.store(true, Ordering::SeqCst);
+        self.queries.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|q| q.handle.request_stop());
+    }
+
+    /// Stops the running statement; queries go on.
+    pub fn interrupt(&self) {
+        self.interrupt.store(true, Ordering::SeqCst);
     }
 }
 
@@ -126,13 +160,21 @@ pub struct Session {
     clock: Arc<dyn Clock>,
     virtual_clock: Option<Arc<VirtualClock>>,
     pool: Arc<rayon::ThreadPool>,
+    progress_log: Option<Arc<Mutex<std::fs::File>>>,
+    /// Set from outside: the running statement is to end.
+    interrupt: Arc<AtomicBool>,
+    /// Set from outside: no further statement is to begin.
+    stopping: Arc<AtomicBool>,
 }
 
 impl Session {
     /// A session with an empty catalog.
     pub fn new(config: SessionConfig) -> Result<Session, StartError> {
         let hub = MemoryHub::default();
-        let registry = ssql_connectors::builtin(&hub);
+        let mut registry = ssql_connectors::builtin(&hub);
+        if let Some(console) = &config.console {
+            registry.register(Box::new(ssql_connectors::ConsoleConnector::new(Arc::clone(&console.0))));
+        }
         let mut catalog = Catalog::new();
         registry.iter().for_each(|c| catalog.register_connector(c.desc().clone()));
         for (name, value) in &config.params {
@@ -141,6 +183,13 @@ impl Session {
         if let Some(jit) = &config.jit {
             catalog.settings.set("jit", jit.clone());
         }
+        let open = |path: &PathBuf| {
+            std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(|e| {
+                let message = format!("cannot write the progress log `{}`: {e}", path.display());
+                StartError(EngineError::new("FAILED_FILE_OPERATION", Domain::External, message))
+            })
+        };
+        let progress_log = config.progress_log.as_ref().map(open).transpose()?.map(|f| Arc::new(Mutex::new(f)));
         let virtual_clock = config.manual.then(|| Arc::new(VirtualClock::default()));
         let clock: Arc<dyn Clock> = match &virtual_clock {
             Some(clock) => Arc::clone(clock) as Arc<dyn Clock>,
@@ -157,6 +206,9 @@ impl Session {
             clock,
             virtual_clock,
             pool,
+            progress_log,
+            interrupt: Arc::default(),
+            stopping: Arc::default(),
         })
     }
 
@@ -172,7 +224,44 @@ impl Session {
 
     /// A handle that stops the session's queries from another thread.
     pub fn stopper(&self) -> Stopper {
-        Stopper(Arc::clone(&self.queries))
+        Stopper {
+            queries: Arc::clone(&self.queries),
+            interrupt: Arc::clone(&self.interrupt),
+            stopping: Arc::clone(&self.stopping),
+        }
+    }
+
+    /// Makes a connector known under its name, for USING: a source or sink of the embedding program.
+    ///
+    /// # Errors
+    /// A query runs already, which shares the connectors.
+    pub fn register_connector(
+        &mut self,
+        connector: Box<dyn ssql_engine::connector::Connector>,
+    ) -> Result<(), StartError> {
+        let registry = Arc::get_mut(&mut self.registry).ok_or_else(|| {
+            StartError(user("CONNECTORS_IN_USE", "connectors are registered before the first query is started"))
+        })?;
+        self.catalog.register_connector(connector.desc().clone());
+        registry.register(connector);
+        Ok(())
+    }
+
+    /// Runs statements in order and returns what each gave: [`Session::run_script`] for a text that is no file.
+    ///
+    /// ```
+    /// # use ssql::session::{Outcome, Session, SessionConfig};
+    /// let mut session = Session::new(SessionConfig::default())?;
+    /// let outcomes = session.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2); SELECT sum(a) AS s FROM t")?;
+    /// let Some(Outcome::Rows { names, batches }) = outcomes.last() else { panic!("a SELECT gives rows") };
+    /// assert_eq!((names[0].as_str(), batches[0].num_rows()), ("s", 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The diagnostics of the first statement that fails.
+    pub fn sql(&mut self, text: &str) -> Result<Vec<Outcome>, Failure> {
+        self.run_script(&SourceFile::new("sql", text))
     }
 
     /// Runs a script's statements in order and returns what each gave. Stops at the first that fails; a script that
@@ -249,7 +338,10 @@ impl Session {
             return Ok(Ok(Outcome::Done));
         }
         Ok(Ok(match planned {
-            Planned::CreateRelation(create) => {
+            Planned::CreateRelation(mut create) => {
+                if self.config.rehearsal {
+                    rehearse::replace(&mut create.relation)?;
+                }
                 self.create_relation(*create)?;
                 Outcome::Done
             }
@@ -297,6 +389,10 @@ impl Session {
                 {
                     return Ok(Err(failure));
                 }
+                Outcome::Done
+            }
+            Planned::DropQuery { name, if_exists } => {
+                self.drop_query(&name, if_exists)?;
                 Outcome::Done
             }
             Planned::AwaitQuery { name, timeout_micros } => return self.await_query(name.as_deref(), timeout_micros),
@@ -361,6 +457,7 @@ impl Session {
             n_partitions,
             kernels: Kernels { compiler: Some(Arc::new(Cranelift)), mode },
             policy,
+            cancel: Arc::clone(&self.interrupt),
         }
     }
 }

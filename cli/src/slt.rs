@@ -37,6 +37,9 @@ pub struct Mismatch {
     pub what: String,
 }
 
+/// What a file came to: the number of records that passed and the others, or why it was not run.
+pub type FileResult = Result<(usize, Vec<Mismatch>), String>;
+
 /// All `.slt` files at these paths, folders searched through, sorted.
 pub fn files(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     fn below(path: &Path, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
@@ -68,12 +71,57 @@ pub fn files(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
 /// # Errors
 /// The file cannot be read, or is no sqllogictest file.
 pub fn run_file(path: &Path, config: &SessionConfig) -> Result<(usize, Vec<Mismatch>), String> {
+    let base_dir = path.parent().unwrap_or(Path::new(".")).to_path_buf();
+    let session = Session::new(SessionConfig { base_dir, manual: true, ..config.clone() })
+        .map_err(|e| format!("no session: {e}"))?;
+    run_records(path, session)
+}
+
+/// Runs one file against a user's pipeline: its streams and sinks are in memory (see [`crate::session::rehearse`]).
+///
+/// # Errors
+/// The pipeline fails to start, or the file cannot be read or is no sqllogictest file.
+pub fn run_cases(path: &Path, pipeline: &SourceFile, config: &SessionConfig) -> Result<(usize, Vec<Mismatch>), String> {
+    let mut session = Session::new(SessionConfig { manual: true, rehearsal: true, ..config.clone() })
+        .map_err(|e| format!("no session: {e}"))?;
+    session.rehearse(pipeline).map_err(|failure| format!("the pipeline does not start\n{failure}"))?;
+    run_records(path, session)
+}
+
+/// The outcome of test files as JUnit XML: a suite a file.
+pub fn junit(files: &[(PathBuf, FileResult)]) -> String {
+    let escape =
+        |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+    for (path, result) in files {
+        let name = escape(&path.display().to_string());
+        let (passed, failures): (usize, Vec<(String, String)>) = match result {
+            Ok((passed, mismatches)) => {
+                let named = |m: &Mismatch| (format!("line {}: {}", m.line, m.sql.trim()), m.what.clone());
+                (*passed, mismatches.iter().map(named).collect())
+            }
+            Err(message) => (0, vec![("the file".to_owned(), message.clone())]),
+        };
+        let tests = passed + failures.len();
+        out.push_str(&format!("  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{}\">\n", failures.len()));
+        for n in 0..passed {
+            out.push_str(&format!("    <testcase classname=\"{name}\" name=\"record {}\"/>\n", n + 1));
+        }
+        for (case, what) in failures {
+            let (case, what) = (escape(&case.replace('\n', " ")), escape(&what));
+            out.push_str(&format!(
+                "    <testcase classname=\"{name}\" name=\"{case}\"><failure>{what}</failure></testcase>\n"
+            ));
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    out + "</testsuites>\n"
+}
+
+fn run_records(path: &Path, mut session: Session) -> Result<(usize, Vec<Mismatch>), String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))?;
     let records = sqllogictest::parse_with_name::<DefaultColumnType>(&text, path.display().to_string())
         .map_err(|e| format!("{e}"))?;
-    let base = path.parent().unwrap_or(Path::new(".")).to_path_buf();
-    let mut session = Session::new(SessionConfig { base_dir: base, manual: true, ..config.clone() })
-        .map_err(|e| format!("no session: {e}"))?;
     let mut passed = 0;
     let mut mismatches = Vec::new();
     for record in records {

@@ -407,6 +407,8 @@ pub enum ObjectKind {
     Sink,
     /// FUNCTION.
     Function,
+    /// QUERY.
+    Query,
 }
 
 impl ObjectKind {
@@ -418,6 +420,7 @@ impl ObjectKind {
             ObjectKind::View => "VIEW",
             ObjectKind::Sink => "SINK",
             ObjectKind::Function => "FUNCTION",
+            ObjectKind::Query => "QUERY",
         }
     }
 }

@@ -22,9 +22,11 @@ const OTHER_WORDS: &[&str] = &[
     "SSQL_FAILPOINT",
     "SSQL_FAILPOINT_LOG",
     "SYSTEM_TIME",
+    "SSQL_HISTORY",
     "SYSTEM_VERSION",
     "TIMESTAMP_LTZ",
     "TIMESTAMP_NTZ",
+    "XDG_STATE_HOME",
 ];
 
 /// Conditions that the sources name: strings such as `"DIVIDE_BY_ZERO"` outside of tests.

@@ -34,7 +34,7 @@ impl Session {
                 strings(&["function"], vec![names])
             }
             Show::Queries => {
-                let mut columns = vec![Vec::new(); 5];
+                let mut columns = vec![Vec::new(); 6];
                 for handle in self.handles() {
                     let cells = [
                         handle.name().to_owned(),
@@ -42,17 +42,15 @@ impl Session {
                         handle.run_id().to_owned(),
                         handle.is_active().to_string(),
                         handle.status().message,
+                        handle.error().map_or(String::new(), |e| e.condition.clone()),
                     ];
                     columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(cell));
                 }
-                strings(&["name", "id", "run_id", "active", "status"], columns)
+                strings(&["name", "id", "run_id", "active", "status", "exception"], columns)
             }
             Show::QueryStatus(name) => {
                 let status = self.handle(&name.value)?.status();
-                Outcome::Text(format!(
-                    "{{\n  \"message\" : \"{}\",\n  \"isDataAvailable\" : {},\n  \"isTriggerActive\" : {}\n}}",
-                    status.message, status.is_data_available, status.is_trigger_active
-                ))
+                Outcome::Text(status.pretty_json())
             }
             Show::QueryProgress { query, last } => {
                 let n = match last.as_ref().map(|l| &l.value) {

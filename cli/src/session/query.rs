@@ -1,19 +1,23 @@
 //! Streaming queries of a session: start, look up, wait.
 
+use std::io::Write;
 use std::path::PathBuf;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ssql_engine::checkpoint::Durability;
 use ssql_engine::connector::{Declaration, Options};
 use ssql_engine::progress::QueryProgress;
 use ssql_engine::query::RestartPolicy;
+use ssql_engine::query::batch::canceled;
 use ssql_engine::query::handle::{OnProgress, no_such_query};
 use ssql_engine::{EngineError, QueryHandle, QuerySpec, Result, Trigger};
 use ssql_grammar::{SourceFile, Span};
 use ssql_ir::Op;
 use ssql_plan::{SinkTarget, StreamingPlan, option_span};
 
+use super::advice::Advice;
 use super::relations::{connector_name, connector_of};
 use super::{Failure, Outcome, Session, Started, diagnostic, not_yet, user};
 
@@ -56,15 +60,16 @@ impl Session {
             ssql_plan::Trigger::ProcessingTime { micros } => Trigger::ProcessingTime(micros),
             ssql_plan::Trigger::AvailableNow => Trigger::AvailableNow,
             ssql_plan::Trigger::Once => Trigger::Once,
+            ssql_plan::Trigger::Continuous { micros } => Trigger::Continuous(micros),
         };
         let close_at_end = plan.options.iter().any(|o| o.key == "atEnd" && o.value.eq_ignore_ascii_case("close"));
-        let on_progress = self.config.progress.then(|| Box::new(print_progress) as OnProgress);
+        let on_progress = self.watchers();
         let policy = restart_policy(&plan);
         let name = plan.name.clone();
         let (registry, tables) = (Arc::clone(&self.registry), Arc::new(self.tables()));
         let (time_zone, clock, runtime) = (self.time_zone(), Arc::clone(&self.clock), self.runtime());
-        let (checkpoint, durability) =
-            (plan.checkpoint.as_ref().map(|c| PathBuf::from(self.place(c))), self.durability());
+        let checkpoint = plan.checkpoint.as_ref().filter(|_| !self.config.rehearsal);
+        let (checkpoint, durability) = (checkpoint.map(|c| PathBuf::from(self.place(c))), self.durability());
         // A query that is started again opens its sources and its sink anew.
         let make = move || -> Result<QuerySpec> {
             let open = |(connector, declaration): &(String, Declaration)| -> Result<_> {
@@ -157,6 +162,49 @@ impl Session {
         }
     }
 
+    /// What is done at each progress of a query.
+    fn watchers(&self) -> Option<OnProgress> {
+        let (print, log) = (self.config.progress, self.progress_log.clone());
+        let metrics = self.config.metrics.clone();
+        let advice = Mutex::new(Advice::default());
+        Some(Box::new(move |p| {
+            if print {
+                print_progress(p);
+            }
+            if let Some(log) = &log {
+                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Err(e) = writeln!(log, "{}", p.json()) {
+                    tracing::warn!("the progress log cannot be written: {e}");
+                }
+            }
+            if let Some(metrics) = &metrics {
+                metrics.note(p);
+            }
+            tracing::debug!(
+                query = p.name,
+                batch = p.batch_id,
+                rows_in = p.num_input_rows,
+                rows_out = p.sink.num_output_rows,
+                millis = p.batch_duration,
+                "batch committed"
+            );
+            for text in advice.lock().unwrap_or_else(PoisonError::into_inner).note(p) {
+                tracing::warn!(query = p.name, "{text}");
+            }
+        }))
+    }
+
+    /// Ends a query and forgets it.
+    pub(super) fn drop_query(&self, name: &str, if_exists: bool) -> Result<()> {
+        match self.handle(name) {
+            Ok(handle) => handle.stop(),
+            Err(_) if if_exists => return Ok(()),
+            Err(e) => return Err(e),
+        }
+        self.queries().retain(|q| !q.handle.name().eq_ignore_ascii_case(name));
+        Ok(())
+    }
+
     fn queries(&self) -> MutexGuard<'_, Vec<Started>> {
         self.queries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -193,11 +241,8 @@ impl Session {
         }
         let timeout = timeout_micros.map(|m| Duration::from_micros(m.unsigned_abs()));
         let ended = match name {
-            Some(name) => {
-                let handle = self.handle(name)?;
-                handle.await_termination(timeout).then(|| handle.name().to_owned())
-            }
-            None => await_any(&self.handles(), timeout),
+            Some(name) => self.await_any(&[self.handle(name)?], timeout)?,
+            None => self.await_any(&self.handles(), timeout)?,
         };
         let Some(ended) = ended else {
             return Ok(Ok(Outcome::Message("the query is still running".to_owned())));
@@ -206,6 +251,30 @@ impl Session {
             Some(failure) => Err(failure),
             None => Ok(Outcome::Done),
         })
+    }
+
+    /// Waits for the first of these to end; its name, or `None` when the time is up (or there is no query).
+    ///
+    /// # Errors
+    /// The statement was stopped from outside.
+    fn await_any(&self, handles: &[Arc<QueryHandle>], timeout: Option<Duration>) -> Result<Option<String>> {
+        const STEP: Duration = Duration::from_millis(20);
+        let deadline = timeout.map(|t| std::time::Instant::now() + t);
+        while !handles.is_empty() {
+            if let Some(ended) = handles.iter().find(|h| !h.is_active()) {
+                return Ok(Some(ended.name().to_owned()));
+            }
+            if self.interrupt.load(Ordering::SeqCst) {
+                return Err(canceled());
+            }
+            let now = std::time::Instant::now();
+            let left = deadline.map_or(STEP, |d| d.saturating_duration_since(now));
+            if left.is_zero() {
+                return Ok(None);
+            }
+            handles[0].await_termination(Some(STEP.min(left)));
+        }
+        Ok(None)
     }
 
     pub(super) fn process_all_available(&self, name: Option<&str>) -> Result<std::result::Result<(), Failure>> {
@@ -267,22 +336,6 @@ fn restart_policy(plan: &StreamingPlan) -> Option<RestartPolicy> {
             eprintln!("query `{name}` failed: [{}] {}; attempt {attempt} follows in {wait:?}", e.condition, e.message);
         })),
     })
-}
-
-/// Waits for the first query to end; its name, or `None` when the time is up (or there is no query).
-fn await_any(handles: &[Arc<QueryHandle>], timeout: Option<Duration>) -> Option<String> {
-    const STEP: Duration = Duration::from_millis(20);
-    let deadline = timeout.map(|t| std::time::Instant::now() + t);
-    while !handles.is_empty() {
-        if let Some(ended) = handles.iter().find(|h| !h.is_active()) {
-            return Some(ended.name().to_owned());
-        }
-        if deadline.is_some_and(|d| std::time::Instant::now() >= d) {
-            return None;
-        }
-        handles[0].await_termination(Some(STEP));
-    }
-    None
 }
 
 /// One line a micro-batch.

@@ -12,7 +12,7 @@ use ssql_plan::{CreateRelation, Relation, RelationKind};
 use super::{Session, user};
 
 /// Connector of relations that name none.
-const MEMORY: &str = "memory";
+pub const MEMORY: &str = "memory";
 
 /// Static relations as they were declared when a query began.
 pub struct SessionTables {

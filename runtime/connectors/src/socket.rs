@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray, TimestampMicrosecondArray};
 use ssql_engine::connector::{
-    Batch, Connector, ConnectorError, Declaration, Domain, Offset, Options, ReadLimit, Restored, Source, Split,
-    SplitStats,
+    Arrival, Batch, Connector, ConnectorError, Declaration, Domain, Offset, Options, ReadLimit, Restored, Source,
+    Split, SplitStats, Wake,
 };
 use ssql_ir::{ConnectorDesc, DataType, Field, LocationRule, OptionDesc, OptionKind, OptionScope, Schema, SchemaRule};
 
@@ -113,13 +113,15 @@ fn failed(message: String) -> ConnectorError {
 }
 
 /// Lines that were read and are not yet committed.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Lines {
     /// Line and when a batch first saw it, in microseconds.
     held: VecDeque<(String, Option<i64>)>,
     /// Lines dropped from the front, since they are committed.
     dropped: u64,
     closed: bool,
+    /// Called when a line has come.
+    wake: Option<Wake>,
 }
 
 fn lock(lines: &Mutex<Lines>) -> MutexGuard<'_, Lines> {
@@ -146,6 +148,11 @@ fn read_lines(stream: TcpStream, lines: &Mutex<Lines>) {
             }
             if lines.held.len() < MAX_HELD {
                 lines.held.push_back((text, None));
+                let wake = lines.wake.clone();
+                drop(lines);
+                if let Some(wake) = wake {
+                    wake();
+                }
                 break;
             }
             drop(lines);
@@ -246,6 +253,11 @@ impl Source for SocketSource {
             lines.dropped += 1;
         }
         Ok(())
+    }
+
+    fn arrival(&mut self, _now_micros: i64, wake: &Wake) -> Arrival {
+        lock(&self.lines).wake.get_or_insert_with(|| wake.clone());
+        Arrival::Wakes
     }
 }
 

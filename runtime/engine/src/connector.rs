@@ -183,6 +183,20 @@ pub struct Restored {
 /// It runs on a thread of its own.
 pub type Compactor = Arc<dyn Fn(Vec<(u64, Vec<u8>)>) -> Result<Vec<u8>, ConnectorError> + Send + Sync>;
 
+/// Tells the engine that a source has something new; may be called from any thread, at any time.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// How the engine learns that a source has something new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// By asking again and again.
+    Poll,
+    /// The source calls the [`Wake`].
+    Wakes,
+    /// Nothing comes before this processing time, in microseconds.
+    At(i64),
+}
+
 /// A replayable stream of rows.
 pub trait Source: Send {
     /// Columns that it delivers when all are asked for.
@@ -221,6 +235,15 @@ pub trait Source: Send {
     fn compactor(&self) -> Option<Compactor> {
         None
     }
+
+    /// Asked when there was nothing new: when to ask again. A source that can tell spares its query the polling.
+    /// `wake` is the same at each call.
+    fn arrival(&mut self, _now_micros: i64, _wake: &Wake) -> Arrival {
+        Arrival::Poll
+    }
+
+    /// Rows are wanted as they come (TRIGGER CONTINUOUS): a source that gathers them by time makes its steps finer.
+    fn set_continuous(&mut self) {}
 
     /// The newest position known, for `sources[].latestOffset`; `None` where the source has none.
     fn newest(&self) -> Option<Offset> {

@@ -37,12 +37,15 @@ pub struct QueryProgress {
     /// Rows read.
     pub num_input_rows: u64,
     /// Rows that arrived per second since the last trigger.
+    #[serde(serialize_with = "tenths")]
     pub input_rows_per_second: f64,
     /// Rows processed per second of this trigger.
+    #[serde(serialize_with = "tenths")]
     pub processed_rows_per_second: f64,
     /// Milliseconds by step.
     pub duration_ms: BTreeMap<&'static str, u64>,
     /// Event time: `watermark`, and `avg`, `max`, `min` of the batch, ISO 8601 UTC. Empty without a watermark.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub event_time: BTreeMap<&'static str, String>,
     /// Each stateful operator.
     pub state_operators: Vec<StateOperatorProgress>,
@@ -95,8 +98,10 @@ pub struct SourceProgress {
     /// Rows read.
     pub num_input_rows: u64,
     /// Rows that arrived per second since the last trigger.
+    #[serde(serialize_with = "tenths")]
     pub input_rows_per_second: f64,
     /// Rows processed per second of this trigger.
+    #[serde(serialize_with = "tenths")]
     pub processed_rows_per_second: f64,
     /// Further figures (`badRecords`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -113,6 +118,13 @@ pub struct SinkProgress {
     pub num_output_rows: i64,
 }
 
+impl QueryStatus {
+    /// Indented JSON, as Spark's `prettyJson`.
+    pub fn pretty_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("strings and booleans always have a JSON form")
+    }
+}
+
 impl QueryProgress {
     /// One line of JSON.
     pub fn json(&self) -> String {
@@ -123,6 +135,11 @@ impl QueryProgress {
     pub fn pretty_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("strings, numbers and maps of strings always have a JSON form")
     }
+}
+
+/// Rates have one decimal, as Spark prints them.
+fn tenths<S: serde::Serializer>(rate: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((rate * 10.0).round() / 10.0)
 }
 
 /// ISO 8601 in UTC with milliseconds, as the progress shows times.

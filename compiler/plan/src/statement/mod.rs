@@ -1,5 +1,6 @@
 //! Statements: each becomes a [`Planned`] that says all its execution needs.
 
+mod continuous;
 mod create;
 mod insert;
 mod query;
@@ -51,6 +52,13 @@ pub enum Planned {
         name: String,
         /// WITH DRAIN.
         drain: bool,
+    },
+    /// DROP QUERY: stop it and forget it. Its checkpoint stays.
+    DropQuery {
+        /// The query.
+        name: String,
+        /// IF EXISTS.
+        if_exists: bool,
     },
     /// AWAIT QUERY or AWAIT ANY QUERY.
     AwaitQuery {
@@ -132,6 +140,11 @@ pub enum Trigger {
     AvailableNow,
     /// One batch, then end.
     Once,
+    /// Rows as they come, offsets committed every so many microseconds.
+    Continuous {
+        /// The distance.
+        micros: i64,
+    },
 }
 
 /// A bounded query.
@@ -270,6 +283,8 @@ fn drop_object(d: &ast::Drop, catalog: &Catalog) -> Result<Planned, Vec<Diagnost
                 }
             };
         }
+        // Which queries there are, the session knows.
+        ObjectKind::Query => return Ok(Planned::DropQuery { name, if_exists: d.if_exists }),
         ObjectKind::Stream => RelationKind::Stream,
         ObjectKind::Table => RelationKind::Table,
         ObjectKind::View => RelationKind::View,

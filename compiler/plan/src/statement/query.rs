@@ -159,7 +159,10 @@ fn streaming(
         }
         Some((ast::TriggerKind::AvailableNow, _)) => Ok(Trigger::AvailableNow),
         Some((ast::TriggerKind::Once, _)) => Ok(Trigger::Once),
-        Some((ast::TriggerKind::Continuous(_), span)) => Err(vec![not_executed("TRIGGER CONTINUOUS", span)]),
+        Some((ast::TriggerKind::Continuous(e), span)) => {
+            errors.extend(super::continuous::check(&query.plan, sink.map(|(r, _)| r), span, catalog));
+            duration(e, "the trigger's interval", catalog).map(|micros| Trigger::Continuous { micros })
+        }
     };
     let trigger = trigger.unwrap_or_else(|mut e| {
         errors.append(&mut e);

@@ -1,10 +1,10 @@
 //! Where the memory relations of a session keep their rows.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arrow::array::RecordBatch;
-use ssql_engine::connector::{ConnectorError, Domain};
+use ssql_engine::connector::{ConnectorError, Domain, Wake};
 
 /// The memory relations of a session, by name in any case. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +17,17 @@ struct Relations {
     /// Streams and tables: they differ only in how they are read.
     fed: HashMap<String, Shared<Additions>>,
     sinks: HashMap<String, Shared<SinkRows>>,
+    /// Whom an addition to a stream wakes; queries that have ended are gone from here at the next addition.
+    wakers: HashMap<String, Vec<Waker>>,
+}
+
+/// A query that reads a stream.
+struct Waker(Weak<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for Waker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Waker")
+    }
 }
 
 /// Rows that a relation and its readers share.
@@ -71,7 +82,21 @@ impl MemoryHub {
             return Err(ConnectorError::new("INSERT_COLUMN_ARITY_MISMATCH", Domain::User, message));
         }
         additions.push(batches);
+        drop(additions);
+        let mut inner = lock(&self.inner);
+        if let Some(wakers) = inner.wakers.get_mut(&name.to_lowercase()) {
+            let live: Vec<Wake> = wakers.iter().filter_map(|w| w.0.upgrade()).collect();
+            wakers.retain(|w| w.0.strong_count() > 0);
+            drop(inner);
+            live.iter().for_each(|wake| wake());
+        }
         Ok(())
+    }
+
+    /// From now on an addition to the stream of that name wakes that reader.
+    pub(super) fn wake_on_addition(&self, name: &str, wake: &Wake) {
+        let waker = Waker(Arc::downgrade(wake));
+        lock(&self.inner).wakers.entry(name.to_lowercase()).or_default().push(waker);
     }
 
     /// The rows of the table or sink of that name, if there is one.

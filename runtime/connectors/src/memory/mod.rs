@@ -39,8 +39,7 @@ impl Connector for MemoryConnector {
     }
 
     fn source(&self, declaration: &Declaration) -> Result<Box<dyn Source>, ConnectorError> {
-        let stream = self.hub.fed(&declaration.name);
-        Ok(Box::new(source::MemorySource::new(&declaration.name, declaration.schema.clone(), stream)))
+        Ok(Box::new(source::MemorySource::new(&declaration.name, declaration.schema.clone(), &self.hub)))
     }
 
     fn table(&self, declaration: &Declaration) -> Result<Box<dyn StaticTable>, ConnectorError> {

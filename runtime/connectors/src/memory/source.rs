@@ -1,21 +1,27 @@
 //! The memory stream. Its offset counts additions: `n` means that the first `n + 1` are taken, as in Spark.
 
-use ssql_engine::connector::{Batch, ConnectorError, Domain, Offset, ReadLimit, Restored, Source, Split};
+use ssql_engine::connector::{
+    Arrival, Batch, ConnectorError, Domain, Offset, ReadLimit, Restored, Source, Split, Wake,
+};
 use ssql_ir::Schema;
 
-use super::hub::{Additions, Shared, lock};
+use super::hub::{Additions, MemoryHub, Shared, lock};
 
 pub(super) struct MemorySource {
     name: String,
     schema: Schema,
     stream: Shared<Additions>,
+    hub: MemoryHub,
+    /// The hub knows whom to wake.
+    waking: bool,
     /// Additions that may be seen after [`Source::freeze`].
     frozen: Option<usize>,
 }
 
 impl MemorySource {
-    pub(super) fn new(name: &str, schema: Schema, stream: Shared<Additions>) -> MemorySource {
-        MemorySource { name: name.to_string(), schema, stream, frozen: None }
+    pub(super) fn new(name: &str, schema: Schema, hub: &MemoryHub) -> MemorySource {
+        let stream = hub.fed(name);
+        MemorySource { name: name.to_string(), schema, stream, hub: hub.clone(), waking: false, frozen: None }
     }
 
     /// Additions up to that offset.
@@ -87,6 +93,13 @@ impl Source for MemorySource {
     fn committed(&mut self, _end: &Offset) -> Result<(), ConnectorError> {
         // Rows stay: a later query sees the stream from its beginning.
         Ok(())
+    }
+
+    fn arrival(&mut self, _now_micros: i64, wake: &Wake) -> Arrival {
+        if !std::mem::replace(&mut self.waking, true) {
+            self.hub.wake_on_addition(&self.name, wake);
+        }
+        Arrival::Wakes
     }
 
     fn newest(&self) -> Option<Offset> {

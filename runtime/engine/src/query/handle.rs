@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::connector::{Domain, ReadLimit};
 use crate::error::{EngineError, Result};
 use crate::progress::{QueryProgress, QueryStatus};
+use crate::query::drive::{drive, finish};
 use crate::query::restart::RestartPolicy;
 use crate::query::runner::{Advance, Runner};
 use crate::query::watermarks::WatermarkStatus;
@@ -15,8 +16,11 @@ use crate::query::{QuerySpec, Trigger};
 
 /// Progresses kept (Spark's spark.sql.streaming.numRecentProgressUpdates).
 const RECENT: usize = 100;
-/// How often a query with the default trigger looks for new data, at first and at most.
-const POLL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
+
+/// What a query says of itself, in Spark's words.
+pub(super) const PROCESSING: &str = "Processing new data";
+pub(super) const WAITING: &str = "Waiting for data to arrive";
+pub(super) const NEXT_TRIGGER: &str = "Waiting for next trigger";
 
 /// Called after each micro-batch, on the query's thread.
 pub type OnProgress = Box<dyn Fn(&QueryProgress) + Send + Sync>;
@@ -42,7 +46,7 @@ enum Driver {
     Manual(Option<Box<Runner>>),
 }
 
-struct Shared {
+pub(super) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     on_progress: Option<OnProgress>,
@@ -65,6 +69,8 @@ struct State {
     batches: u64,
     /// Someone waits for that; do not sleep.
     hurry: bool,
+    /// A source has something new.
+    news: bool,
 }
 
 impl Shared {
@@ -77,13 +83,45 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn status(&self, message: &str, data: bool, active: bool) {
+    pub(super) fn status(&self, message: &str, data: bool, active: bool) {
         self.update(|s| {
             s.status = QueryStatus { message: message.to_owned(), is_data_available: data, is_trigger_active: active };
         });
     }
 
-    fn note(&self, progress: QueryProgress) {
+    /// Whether the query was asked to end.
+    pub(super) fn stop_requested(&self) -> bool {
+        self.lock().stop
+    }
+
+    /// Tells whoever asks where the watermarks stand. True: someone did.
+    pub(super) fn answer(&self, runner: &Runner) -> bool {
+        let mut state = self.lock();
+        if !std::mem::take(&mut state.asked) {
+            return false;
+        }
+        state.watermarks = runner.watermarks();
+        drop(state);
+        self.changed.notify_all();
+        true
+    }
+
+    /// Whether the stop that was asked for is one WITH DRAIN.
+    pub(super) fn drains(&self) -> bool {
+        self.lock().drain
+    }
+
+    /// The query looked and found nothing to do.
+    pub(super) fn idle(&self) {
+        self.update(|s| s.idle += 1);
+    }
+
+    /// A source has something new.
+    pub(super) fn wake(&self) {
+        self.update(|s| s.news = true);
+    }
+
+    pub(super) fn note(&self, progress: QueryProgress) {
         if let Some(call) = &self.on_progress {
             call(&progress);
         }
@@ -98,25 +136,26 @@ impl Shared {
 
     /// Sleeps until `deadline` or a stop. True: stop.
     fn sleep_through(&self, deadline: Instant) -> bool {
-        loop {
-            if self.sleep_until(deadline) {
-                return true;
-            }
+        while !self.stop_requested() {
             if Instant::now() >= deadline {
                 return false;
             }
+            // No query runs that could say where its watermarks stand: the last answer has to do.
+            self.update(|s| s.asked = false);
+            self.sleep_until(deadline, false);
         }
+        true
     }
 
-    /// Sleeps until `deadline`, a stop, or someone in a hurry. True: stop.
-    fn sleep_until(&self, deadline: Instant) -> bool {
+    /// Sleeps until `deadline`, a stop, someone in a hurry or, where `news` is asked for, something new. True: it was
+    /// cut short.
+    pub(super) fn sleep_until(&self, deadline: Instant, news: bool) -> bool {
         let mut state = self.lock();
         loop {
-            if state.stop || state.asked {
-                return state.stop;
-            }
-            if std::mem::take(&mut state.hurry) {
-                return false;
+            let hurry = std::mem::take(&mut state.hurry);
+            let came = news && std::mem::take(&mut state.news);
+            if state.stop || state.asked || hurry || came {
+                return true;
             }
             let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|d| !d.is_zero()) else {
                 return false;
@@ -166,6 +205,7 @@ impl QueryHandle {
                 idle: 0,
                 batches: 0,
                 hurry: false,
+                news: false,
             }),
             changed: Condvar::new(),
             on_progress,
@@ -183,12 +223,11 @@ impl QueryHandle {
                     of_thread.update(|s| {
                         s.error = result.err().map(Arc::new);
                         s.ended = true;
-                        let message = if s.error.is_some() { "Terminated with exception" } else { "Stopped" };
-                        s.status = QueryStatus {
-                            message: message.to_owned(),
-                            is_data_available: false,
-                            is_trigger_active: false,
+                        let message = match &s.error {
+                            Some(e) => format!("Terminated with exception: {}", e.message),
+                            None => "Stopped".to_owned(),
                         };
+                        s.status = QueryStatus { message, is_data_available: false, is_trigger_active: false };
                     });
                 })
                 .map_err(|e| EngineError::internal(format!("no thread for the query: {e}")))?;
@@ -363,7 +402,7 @@ fn guarded<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// Drives a query to its end, through failures that may pass. The checkpoint's lease has ended when this returns.
-fn drive_on(runner: Runner, shared: &Shared, again: Option<&mut (MakeSpec, RestartPolicy)>) -> Result<()> {
+fn drive_on(runner: Runner, shared: &Arc<Shared>, again: Option<&mut (MakeSpec, RestartPolicy)>) -> Result<()> {
     let mut runner = Some(runner);
     let Some((make, policy)) = again else {
         return runner.as_mut().map_or(Ok(()), |r| drive_guarded(r, shared));
@@ -399,83 +438,11 @@ fn drive_on(runner: Runner, shared: &Shared, again: Option<&mut (MakeSpec, Resta
 }
 
 /// Drives a query until it ends or fails; a panic is a failure.
-fn drive_guarded(runner: &mut Runner, shared: &Shared) -> Result<()> {
+fn drive_guarded(runner: &mut Runner, shared: &Arc<Shared>) -> Result<()> {
     let result = guarded(|| drive(runner, shared)).map_err(|e| runner.attribute(e));
     let watermarks = runner.watermarks();
     shared.update(|s| s.watermarks = watermarks);
     result
-}
-
-/// Ends a query gracefully: with `close` it finishes all that is open, and all that was committed is made durable.
-fn finish(runner: &mut Runner, shared: &Shared, close: bool) -> Result<()> {
-    if close {
-        runner.close();
-        while let Advance::Ran(progress) = runner.run_next(ReadLimit::Options)? {
-            shared.note(*progress);
-        }
-    }
-    runner.sync()
-}
-
-/// Runs micro-batches by the query's trigger until it ends.
-fn drive(runner: &mut Runner, shared: &Shared) -> Result<()> {
-    let trigger = runner.trigger();
-    let ends = matches!(trigger, Trigger::AvailableNow | Trigger::Once);
-    if ends {
-        runner.freeze()?;
-    }
-    let limit = if trigger == Trigger::Once { ReadLimit::Everything } else { ReadLimit::Options };
-    let mut pause = POLL.0;
-    loop {
-        let (stop, drain) = {
-            let state = shared.lock();
-            (state.stop, state.drain)
-        };
-        if stop {
-            return finish(runner, shared, drain);
-        }
-        if shared.lock().asked {
-            let watermarks = runner.watermarks();
-            shared.update(|s| {
-                s.watermarks = watermarks;
-                s.asked = false;
-            });
-        }
-        shared.status("Processing new data", true, true);
-        let advance = runner.run_next(limit)?;
-        let ran = matches!(advance, Advance::Ran(_));
-        if let Advance::Ran(progress) = advance {
-            shared.note(*progress);
-        }
-        if ends && (!ran || trigger == Trigger::Once) {
-            return finish(runner, shared, runner.closes_at_end());
-        }
-        if !ran {
-            shared.update(|s| s.idle += 1);
-            shared.status("Waiting for data to arrive", false, false);
-        }
-        let stop = match trigger {
-            Trigger::ProcessingTime(interval) if interval > 0 => {
-                let now = runner.now_micros();
-                let next = (now.div_euclid(interval) + 1) * interval;
-                shared.status("Waiting for next trigger", ran, false);
-                shared.sleep_until(Instant::now() + Duration::from_micros((next - now).unsigned_abs()))
-            }
-            _ if ran => {
-                pause = POLL.0;
-                false
-            }
-            _ => {
-                let stop = shared.sleep_until(Instant::now() + pause);
-                pause = (pause * 2).min(POLL.1);
-                stop
-            }
-        };
-        if stop {
-            let drain = shared.lock().drain;
-            return finish(runner, shared, drain);
-        }
-    }
 }
 
 /// The error of an operation on a query that is not there.

@@ -1,6 +1,7 @@
 //! Streaming queries: what one is started with, the thread that drives it, and the handle that users hold.
 
 pub mod batch;
+mod drive;
 pub mod handle;
 pub mod restart;
 pub mod runner;
@@ -8,6 +9,7 @@ pub mod watermarks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ssql_ir::Pipeline;
 
@@ -35,6 +37,8 @@ pub enum Trigger {
     AvailableNow,
     /// All that is there at the start in one batch; then the query ends.
     Once,
+    /// Rows pass as they come; offsets are committed at multiples of this interval (microseconds).
+    Continuous(i64),
     /// Only when [`QueryHandle::process_all_available`] is called (tests).
     Manual,
 }
@@ -78,6 +82,8 @@ pub struct RuntimeConfig {
     pub kernels: Kernels,
     /// How several watermarks become one.
     pub policy: Policy,
+    /// Set from outside, it ends the batch queries that are running.
+    pub cancel: Arc<AtomicBool>,
 }
 
 impl RuntimeConfig {
@@ -89,6 +95,12 @@ impl RuntimeConfig {
             .build()
             .map_err(|e| crate::error::EngineError::internal(format!("no worker threads: {e}")))?;
         let n_partitions = pool.current_num_threads();
-        Ok(RuntimeConfig { pool: Arc::new(pool), n_partitions, kernels, policy: Policy::default() })
+        Ok(RuntimeConfig {
+            pool: Arc::new(pool),
+            n_partitions,
+            kernels,
+            policy: Policy::default(),
+            cancel: Arc::default(),
+        })
     }
 }

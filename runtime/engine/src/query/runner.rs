@@ -1,5 +1,7 @@
 //! The micro-batch loop's body: one call, one batch, every step of the protocol in order.
 
+mod continuous;
+
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -54,6 +56,8 @@ pub struct Runner {
     last_trigger: Option<Instant>,
     /// Event time has ended: no source is looked at any more.
     closed: bool,
+    /// The open epoch of TRIGGER CONTINUOUS.
+    epoch: continuous::Epoch,
 }
 
 impl Runner {
@@ -92,6 +96,7 @@ impl Runner {
             last_evict: 0,
             last_trigger: None,
             closed: false,
+            epoch: continuous::Epoch::default(),
             checkpoint,
             spec: {
                 let entries = recovered.source_entries.clone();

@@ -1,0 +1,268 @@
+//! Each management feature of a StreamingQuery: status, progress, rates, waiting, the active list, stop, restart.
+
+use std::time::{Duration, Instant};
+
+use ssql::render::cells;
+use ssql::session::{Outcome, Session, SessionConfig};
+use ssql_grammar::SourceFile;
+
+/// Runs statements; panics with their error.
+fn run(session: &mut Session, text: &str) -> Vec<Outcome> {
+    session.run_script(&SourceFile::new("test", text)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The cells of the last statement's rows.
+fn rows(session: &mut Session, text: &str) -> Vec<Vec<String>> {
+    let zone = session.time_zone();
+    match run(session, text).pop() {
+        Some(Outcome::Rows { batches, .. }) => {
+            cells(&batches, &zone).into_iter().map(|r| r.into_iter().map(Option::unwrap_or_default).collect()).collect()
+        }
+        other => panic!("{other:?} are no rows"),
+    }
+}
+
+fn text(session: &mut Session, statement: &str) -> String {
+    match run(session, statement).pop() {
+        Some(Outcome::Text(text)) => text,
+        other => panic!("{other:?} is no text"),
+    }
+}
+
+fn error(session: &mut Session, statement: &str) -> String {
+    let failure = session.run_script(&SourceFile::new("test", statement)).expect_err("it fails");
+    failure.diagnostics[0].condition.to_string()
+}
+
+fn session() -> Session {
+    Session::new(SessionConfig::default()).unwrap()
+}
+
+const SETUP: &str = "CREATE STREAM m (ts TIMESTAMP, k STRING, v INT) USING memory; CREATE SINK o USING memory;";
+
+fn keys(value: &serde_json::Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// The key sets and formats that Spark 4.3 prints for the same queries.
+#[test]
+fn progress_is_sparks() {
+    let mut s = session();
+    run(&mut s, SETUP);
+    run(
+        &mut s,
+        "CREATE QUERY q AS INSERT INTO o SELECT window_start, k, count(*) AS n FROM m WATERMARK ts DELAY OF INTERVAL 5 MINUTES
+         GROUP BY TUMBLE(ts, INTERVAL 5 MINUTES), k EMIT APPEND;
+         INSERT INTO m VALUES (TIMESTAMP '2024-01-01 00:10:00', 'a', 1);
+         PROCESS ALL AVAILABLE;",
+    );
+    let progress: serde_json::Value =
+        serde_json::from_str(text(&mut s, "SHOW QUERY PROGRESS q LAST 2;").split("\n{").next().unwrap()).unwrap();
+    assert_eq!(
+        keys(&progress),
+        [
+            "id",
+            "runId",
+            "name",
+            "timestamp",
+            "batchId",
+            "batchDuration",
+            "numInputRows",
+            "inputRowsPerSecond",
+            "processedRowsPerSecond",
+            "durationMs",
+            "eventTime",
+            "stateOperators",
+            "sources",
+            "sink"
+        ]
+    );
+    let durations = keys(&progress["durationMs"]);
+    for key in ["addBatch", "getBatch", "latestOffset", "queryPlanning", "triggerExecution"] {
+        assert!(durations.contains(&key), "{durations:?}");
+    }
+    assert!(durations.is_sorted());
+    assert_eq!(keys(&progress["eventTime"]), ["avg", "max", "min", "watermark"]);
+    assert_eq!(progress["eventTime"]["max"], "2024-01-01T00:10:00.000Z");
+    assert_eq!(progress["eventTime"]["watermark"], "1970-01-01T00:00:00.000Z");
+    assert_eq!(
+        keys(&progress["sources"][0]),
+        [
+            "description",
+            "startOffset",
+            "endOffset",
+            "latestOffset",
+            "numInputRows",
+            "inputRowsPerSecond",
+            "processedRowsPerSecond"
+        ]
+    );
+    assert_eq!(progress["sources"][0]["startOffset"], serde_json::Value::Null);
+    assert_eq!(progress["sources"][0]["endOffset"], 0);
+    assert_eq!(keys(&progress["sink"]), ["description", "numOutputRows"]);
+    let time = progress["timestamp"].as_str().unwrap();
+    assert!(time.len() == 24 && time.ends_with('Z') && &time[19..20] == ".", "{time}");
+    let rate = progress["processedRowsPerSecond"].as_f64().unwrap();
+    assert_eq!(rate, (rate * 10.0).round() / 10.0);
+}
+
+#[test]
+fn a_query_without_a_watermark_has_no_event_time() {
+    let mut s = session();
+    run(&mut s, SETUP);
+    run(
+        &mut s,
+        "INSERT INTO o SELECT k FROM m EMIT APPEND; INSERT INTO m VALUES (NULL, 'a', 1); PROCESS ALL AVAILABLE;",
+    );
+    let progress: serde_json::Value = serde_json::from_str(&text(&mut s, "SHOW QUERY PROGRESS o;")).unwrap();
+    assert!(progress.get("eventTime").is_none() && progress.get("observedMetrics").is_none());
+    assert_eq!(progress["stateOperators"], serde_json::json!([]));
+}
+
+#[test]
+fn status_list_wait_stop_and_drop() {
+    let mut s = session();
+    run(&mut s, SETUP);
+    run(&mut s, "CREATE QUERY q AS INSERT INTO o SELECT k FROM m EMIT APPEND; PROCESS ALL AVAILABLE;");
+    let status: serde_json::Value = serde_json::from_str(&text(&mut s, "SHOW QUERY STATUS q;")).unwrap();
+    assert_eq!(keys(&status), ["message", "isDataAvailable", "isTriggerActive"]);
+    let list = rows(&mut s, "SHOW QUERIES;");
+    assert_eq!((list.len(), list[0][0].as_str(), list[0][3].as_str()), (1, "q", "true"));
+
+    let began = Instant::now();
+    run(&mut s, "AWAIT QUERY q TIMEOUT INTERVAL 50 MILLISECONDS; AWAIT ANY QUERY TIMEOUT INTERVAL 50 MILLISECONDS;");
+    assert!(began.elapsed() >= Duration::from_millis(100));
+    run(&mut s, "STOP QUERY q; AWAIT QUERY q; AWAIT ANY QUERY;");
+    let status: serde_json::Value = serde_json::from_str(&text(&mut s, "SHOW QUERY STATUS q;")).unwrap();
+    assert_eq!(status["message"], "Stopped");
+    assert_eq!(rows(&mut s, "SHOW QUERIES;")[0][3], "false");
+    run(&mut s, "DROP QUERY q; DROP QUERY IF EXISTS q;");
+    assert!(rows(&mut s, "SHOW QUERIES;").is_empty());
+    assert_eq!(error(&mut s, "DROP QUERY q;"), "QUERY_NOT_FOUND");
+}
+
+#[test]
+fn a_hundred_progresses_are_kept() {
+    let mut s = Session::new(SessionConfig { manual: true, ..SessionConfig::default() }).unwrap();
+    run(&mut s, SETUP);
+    run(&mut s, "INSERT INTO o SELECT k FROM m EMIT APPEND;");
+    for _ in 0..105 {
+        run(&mut s, "INSERT INTO m VALUES (NULL, 'a', 1); PROCESS ALL AVAILABLE;");
+    }
+    let kept = s.handle("o").unwrap().recent_progress(1000);
+    assert_eq!((kept.len(), kept[0].batch_id, kept[99].batch_id), (100, 5, 104));
+}
+
+/// The restart-on-failure pattern: the id stays, the run is new, and the failure is told once and kept.
+#[test]
+fn a_failed_query_is_started_again_from_its_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut s = Session::new(SessionConfig { base_dir: dir.path().to_path_buf(), ..SessionConfig::default() }).unwrap();
+    run(&mut s, SETUP);
+    let start = "CREATE QUERY q AS INSERT INTO o SELECT 10 / v AS r FROM m EMIT APPEND CHECKPOINT LOCATION 'cp';";
+    run(&mut s, start);
+    run(&mut s, "INSERT INTO m VALUES (NULL, 'a', 5); PROCESS ALL AVAILABLE;");
+    let (id, run_id) = (s.handle("q").unwrap().id().to_owned(), s.handle("q").unwrap().run_id().to_owned());
+    run(&mut s, "INSERT INTO m VALUES (NULL, 'a', 0);");
+    assert_eq!(error(&mut s, "AWAIT QUERY q;"), "DIVIDE_BY_ZERO");
+    let list = rows(&mut s, "SHOW QUERIES;");
+    assert_eq!((list[0][3].as_str(), list[0][5].as_str()), ("false", "DIVIDE_BY_ZERO"));
+    let status: serde_json::Value = serde_json::from_str(&text(&mut s, "SHOW QUERY STATUS q;")).unwrap();
+    assert!(status["message"].as_str().unwrap().starts_with("Terminated with exception: "), "{status}");
+    // Mended: division by zero gives NULL.
+    run(&mut s, &start.replace("10 / v", "try_divide(10, v)"));
+    run(&mut s, "PROCESS ALL AVAILABLE;");
+    let handle = s.handle("q").unwrap();
+    assert_eq!(handle.id(), id);
+    assert_ne!(handle.run_id(), run_id);
+    assert_eq!(rows(&mut s, "SELECT * FROM o;"), [["2.0"], [""]]);
+    s.stop_all();
+}
+
+#[test]
+fn available_now_keeps_the_rate_limit_and_once_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("in")).unwrap();
+    for i in 0..5 {
+        std::fs::write(dir.path().join(format!("in/{i}.json")), format!("{{\"v\":{i}}}\n")).unwrap();
+    }
+    let mut s = Session::new(SessionConfig { base_dir: dir.path().to_path_buf(), ..SessionConfig::default() }).unwrap();
+    run(&mut s, "CREATE STREAM f (v INT) USING json LOCATION 'in' OPTIONS (maxFilesPerTrigger 2);");
+    for (trigger, batches) in [("AVAILABLE NOW", vec![2, 2, 1]), ("ONCE", vec![5])] {
+        run(&mut s, "CREATE SINK c USING memory;");
+        run(
+            &mut s,
+            &format!("CREATE QUERY q AS INSERT INTO c SELECT v FROM f EMIT APPEND TRIGGER {trigger}; AWAIT QUERY q;"),
+        );
+        let progress = s.handle("q").unwrap().recent_progress(10);
+        assert_eq!(progress.iter().map(|p| p.num_input_rows).collect::<Vec<_>>(), batches, "{trigger}");
+        assert_eq!(rows(&mut s, "SELECT * FROM c;").len(), 5);
+        run(&mut s, "DROP QUERY q; DROP SINK c;");
+    }
+}
+
+/// Rows pass at once, offsets are committed by epochs, and a restart goes on behind the last.
+#[test]
+fn a_continuous_query_passes_rows_and_commits_epochs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut s = Session::new(SessionConfig { base_dir: dir.path().to_path_buf(), ..SessionConfig::default() }).unwrap();
+    run(&mut s, SETUP);
+    let start = "CREATE QUERY q AS INSERT INTO o SELECT upper(k) AS k FROM m WHERE v > 0 EMIT APPEND
+                 TRIGGER CONTINUOUS '10 seconds' CHECKPOINT LOCATION 'cp';";
+    run(&mut s, start);
+    run(&mut s, "INSERT INTO m VALUES (NULL, 'a', 1), (NULL, 'b', 0); PROCESS ALL AVAILABLE;");
+    assert_eq!(rows(&mut s, "SELECT * FROM o;"), [["A"]]);
+    // No epoch has ended: nothing is committed, the row is there all the same.
+    run(&mut s, "STOP QUERY q;");
+    let progress = s.handle("q").unwrap().recent_progress(10);
+    assert_eq!(progress.iter().map(|p| (p.num_input_rows, p.sink.num_output_rows)).collect::<Vec<_>>(), [(2, 1)]);
+    run(&mut s, start);
+    run(&mut s, "INSERT INTO m VALUES (NULL, 'c', 1); PROCESS ALL AVAILABLE;");
+    assert_eq!(rows(&mut s, "SELECT * FROM o;"), [["A"], ["C"]]);
+    s.stop_all();
+}
+
+#[test]
+fn continuous_processing_refuses_what_is_no_map() {
+    let mut s = session();
+    run(&mut s, SETUP);
+    run(
+        &mut s,
+        "CREATE STREAM f (v INT) USING json LOCATION 'in'; CREATE SINK p USING parquet LOCATION 'out';
+         CREATE TABLE d (k STRING);",
+    );
+    for query in [
+        "SELECT k, count(*) FROM m GROUP BY k EMIT UPDATE",
+        "SELECT DISTINCT k FROM m EMIT APPEND",
+        "SELECT m.k FROM m JOIN d ON m.k = d.k EMIT APPEND",
+        "SELECT k FROM m UNION ALL SELECT k FROM m EMIT APPEND",
+        "SELECT k FROM m WATERMARK ts DELAY OF '1 second' EMIT APPEND",
+        "SELECT current_timestamp(), k FROM m EMIT APPEND",
+        "SELECT v FROM f EMIT APPEND",
+        "INSERT INTO p SELECT k FROM m EMIT APPEND",
+    ] {
+        let checkpoint = if query.starts_with("INSERT") { "CHECKPOINT LOCATION 'cp'" } else { "" };
+        let text = format!("{query} TRIGGER CONTINUOUS '1 second' {checkpoint};");
+        assert_eq!(error(&mut s, &text), "UNSUPPORTED_CONTINUOUS_PROCESSING", "{query}");
+    }
+}
+
+/// A burst in one query does not keep the others from their rows, and stopping one disturbs none.
+#[test]
+fn many_queries_share_a_process() {
+    let mut s = session();
+    run(&mut s, "CREATE STREAM m (v INT) USING memory;");
+    for i in 0..20 {
+        run(
+            &mut s,
+            &format!("CREATE SINK o{i} USING memory; INSERT INTO o{i} SELECT v + {i} AS v FROM m EMIT APPEND;"),
+        );
+    }
+    run(&mut s, "INSERT INTO m VALUES (1); PROCESS ALL AVAILABLE; STOP QUERY o7; INSERT INTO m VALUES (2);");
+    run(&mut s, "PROCESS ALL AVAILABLE;");
+    for i in 0..20 {
+        let n = rows(&mut s, &format!("SELECT v FROM o{i};")).len();
+        assert_eq!(n, if i == 7 { 1 } else { 2 }, "query o{i}");
+    }
+    s.stop_all();
+}
