@@ -372,9 +372,15 @@ impl Session {
                 Outcome::Rows { names, batches }
             }
             Planned::Query(query) => {
+                // A test session shows what its file asks for and nothing else.
+                let shown = !self.config.manual;
+                let warnings: Vec<String> = (query.warnings.iter().filter(|_| shown))
+                    .map(|w| w.render(file, Style::Plain).trim_end().to_owned())
+                    .collect();
                 let (name, notes) = self.start_query(file, statement.span, *query)?;
-                let started = if self.config.manual { None } else { Some(format!("started query `{name}`")) };
-                let lines = notes.iter().map(|note| format!("query `{name}`: {note}")).chain(started);
+                let started = shown.then(|| format!("started query `{name}`"));
+                let notes = notes.iter().map(|note| format!("query `{name}`: {note}"));
+                let lines = warnings.into_iter().chain(notes).chain(started);
                 let text = lines.collect::<Vec<_>>().join("\n");
                 if text.is_empty() { Outcome::Done } else { Outcome::Message(text) }
             }

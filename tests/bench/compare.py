@@ -48,10 +48,11 @@ WORKLOADS = {
                    "SELECT count(*), round(sum(temp_f), 1) FROM {files}", (3960262, 386521439.9), (3960262, 386521439.9)),
     "w4": Workload("SELECT DISTINCT ON (device_id, event_time) device_id, event_time, temperature FROM {src}", "json", "parquet",
                    "SELECT count(*), round(sum(temperature), 1) FROM {files}", (8354929, 225553286.0), (8354929, 225553286.0)),
-    "filter": Workload("""SELECT event_time, device_id, temperature * 1.8 + 32.0 AS temp_f, round(temperature) AS whole, hour(event_time) AS h FROM {src}
+    "filter": Workload("""SELECT event_time, device_id, temperature * 1.8 + 32.0 AS temp_f, CAST(temperature * 4.0 AS INT) AS quarters,
+                            CASE WHEN temperature >= 38.0 THEN 2 WHEN temperature >= 25.0 THEN 1 ELSE 0 END AS level FROM {src}
                           WHERE (temperature > 24.0 AND temperature < 25.5 OR temperature >= 38.0) AND temperature <> 24.5
-                            AND device_id <> 'device-00017' AND (temperature * 4.0) % 3.0 < 2.0""", "parquet", "parquet",
-                       "SELECT count(*), round(sum(temp_f), 1), sum(whole), sum(h) FROM {files}", None, None),
+                            AND device_id <> 'device-00017' AND temperature * 4.0 < 170.0""", "parquet", "parquet",
+                       "SELECT count(*), round(sum(temp_f), 1), sum(quarters), sum(level) FROM {files}", None, None),
 }
 
 

@@ -91,3 +91,24 @@ fn resumed_queries_give_what_duckdb_gives_at_once() {
         assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+/// Windows in processing time differ from run to run, but each bid is in one of them.
+#[test]
+fn processing_time_windows_hold_every_bid_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, checkpoint) = (dir.path().join("q12"), dir.path().join("q12-checkpoint"));
+    run("q12", 20_000, 1_000, &[("out", &*out), ("checkpoint", &*checkpoint)]);
+    let mut bids = 0;
+    for path in std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file()) {
+        let file = std::fs::File::open(path).unwrap();
+        let batches =
+            parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+        for batch in batches {
+            let counts = batch.unwrap().column_by_name("bid_count").unwrap().clone();
+            let counts = counts.as_any().downcast_ref::<arrow::array::Int64Array>().unwrap();
+            bids += counts.values().iter().sum::<i64>();
+        }
+    }
+    // Of 50 events 46 are bids.
+    assert_eq!(bids, 20_000 / 50 * 46);
+}

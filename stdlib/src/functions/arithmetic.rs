@@ -217,8 +217,10 @@ fn divide_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
         return Ok(typed);
     }
     let (left, right) = numeric_operands(c)?;
+    // An untyped NULL as the dividend makes a quotient of doubles, as in Spark.
+    let untyped = *c.ty(0) == T::Null;
     Ok(match (&left, &right) {
-        (T::Decimal(p1, s1), T::Decimal(p2, s2)) => {
+        (T::Decimal(p1, s1), T::Decimal(p2, s2)) if !untyped => {
             let result = decimal::divide_type((*p1, *s1), (*p2, *s2));
             Typed::new(vec![left, right], result)
         }

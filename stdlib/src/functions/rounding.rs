@@ -217,6 +217,19 @@ fn round(c: &Call<'_>, mode: Mode) -> EvalResult {
                 if fits { Ok(Some(v as i64)) } else { Err(overflow(c)) }
             })
         }
+        // To a whole number the digits that a float prints with round as its value does: a half is exact in both.
+        T::Float32 if digits == 0 && mode == Mode::HalfUp => {
+            let x = c.f32(0);
+            c.primitive_all::<Float32Type>(|r| x.get(r).round() + 0.0)
+        }
+        T::Float64 if digits == 0 && mode == Mode::HalfUp => {
+            let x = c.f64(0);
+            c.primitive_all::<Float64Type>(|r| x.get(r).round() + 0.0)
+        }
+        T::Float64 if digits == 0 && mode == Mode::HalfEven => {
+            let x = c.f64(0);
+            c.primitive_all::<Float64Type>(|r| x.get(r).round_ties_even() + 0.0)
+        }
         T::Float32 => {
             let (x, mut buffer) = (c.f32(0), ryu::Buffer::new());
             c.primitive_all::<Float32Type>(|r| {
@@ -245,6 +258,30 @@ fn round(c: &Call<'_>, mode: Mode) -> EvalResult {
 #[cfg(test)]
 mod tests {
     use crate::testing::{bigint, decimal, decimal_of, double, eval, float, int, null, str, tinyint, type_of};
+
+    /// The quick way to whole numbers agrees with the way by printed digits.
+    #[test]
+    fn whole_numbers_round_by_value() {
+        use super::{Mode, printed};
+        let by_digits = |v: f64, mode| {
+            let text = ryu::Buffer::new().format_finite(v).to_owned();
+            printed(&text, 0, mode).and_then(|t| t.parse::<f64>().ok()).unwrap_or(v) + 0.0
+        };
+        let mut seed = 7u64;
+        for i in 0..20_000 {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let v = match i % 4 {
+                0 => f64::from_bits(seed),
+                1 => (seed >> 44) as f64 / 2.0 - 1e5,
+                2 => f64::from_bits(((seed >> 40) as f64 + 0.5).to_bits() - 1 + (seed & 1) * 2),
+                _ => -((seed >> 12) as f64) / 2.0,
+            };
+            if v.is_finite() {
+                assert_eq!((v.round() + 0.0).to_bits(), by_digits(v, Mode::HalfUp).to_bits(), "{v:?}");
+                assert_eq!((v.round_ties_even() + 0.0).to_bits(), by_digits(v, Mode::HalfEven).to_bits(), "{v:?}");
+            }
+        }
+    }
 
     #[test]
     fn halves() {
