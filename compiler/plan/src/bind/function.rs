@@ -36,6 +36,18 @@ const CASTS: [&str; 12] = [
 /// Functions that the planner lowers to kinds of their own, for did-you-mean.
 const CONDITIONAL: [&str; 7] = ["if", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "window_time"];
 
+/// How many parameters the lambda has that this higher-order function takes in that position; `None`: it takes none.
+fn hidden_params(function: &str, position: usize) -> Option<usize> {
+    match (function, position) {
+        ("transform" | "filter" | "exists" | "forall", 1) => Some(1),
+        ("aggregate" | "reduce", 2) | ("zip_with", 2) => Some(2),
+        ("aggregate" | "reduce", 3) => Some(1),
+        ("array_sort" | "map_filter" | "transform_keys" | "transform_values", 1) => Some(2),
+        ("map_zip_with", 2) => Some(3),
+        _ => None,
+    }
+}
+
 impl<'a> Binder<'a> {
     pub(super) fn bind_function(&mut self, f: &'a sql::Function, span: Span, env: &Env<'_>) -> Fallible<Expr> {
         let name = function_name(f);
@@ -76,7 +88,8 @@ impl<'a> Binder<'a> {
             );
         }
         let asts = self.argument_asts(&name, f, span)?;
-        if asts.iter().any(|a| matches!(a, sql::Expr::Lambda(_))) {
+        let higher_order = ssql_stdlib::function_kind(&name) == Some(FunctionKind::HigherOrder);
+        if higher_order || asts.iter().any(|a| matches!(a, sql::Expr::Lambda(_))) {
             return self.bind_higher_order(&name, &asts, span, env);
         }
         let mut args = vec![];
@@ -212,11 +225,19 @@ impl<'a> Binder<'a> {
         }
         let mut types: Vec<Option<DataType>> = args.iter().map(|a| a.as_ref().map(|a| a.data_type.clone())).collect();
         for (i, ast) in asts.iter().enumerate() {
-            let sql::Expr::Lambda(lambda) = ast else { continue };
-            let names: Vec<&sql::Ident> = match &lambda.params {
-                sql::OneOrManyWithParens::One(p) => vec![&p.name],
-                sql::OneOrManyWithParens::Many(ps) => ps.iter().map(|p| &p.name).collect(),
+            let names: Vec<&str> = match ast {
+                sql::Expr::Lambda(lambda) => match &lambda.params {
+                    sql::OneOrManyWithParens::One(p) => vec![p.name.value.as_str()],
+                    sql::OneOrManyWithParens::Many(ps) => ps.iter().map(|p| p.name.value.as_str()).collect(),
+                },
+                // What stands where a lambda belongs is the body of one that looks at none of its parameters, which
+                // have no names then.
+                _ => match hidden_params(name, i) {
+                    Some(n) => vec![""; n],
+                    None => continue,
+                },
             };
+            types[i] = None;
             let params = match ssql_stdlib::lambda_param_types(name, &types, i, names.len()) {
                 Ok(params) => params,
                 Err(e) => return Err(resolve_error(e, &[], span)),
@@ -226,14 +247,20 @@ impl<'a> Binder<'a> {
                 .zip(params)
                 .map(|(name, (data_type, nullable))| LambdaParam {
                     id: self.new_lambda_id(),
-                    name: name.value.clone(),
+                    name: (*name).to_owned(),
                     data_type,
                     nullable,
                 })
                 .collect();
-            let frame = LambdaFrame { params: params.clone(), outer: env.lambda };
-            let inner = Env { lambda: Some(&frame), aggs: None, analytics: None, ..*env };
-            let body = self.bind_expr(&lambda.body, &inner)?;
+            let body = match (ast, args[i].take()) {
+                (_, Some(body)) => body,
+                (sql::Expr::Lambda(lambda), None) => {
+                    let frame = LambdaFrame { params: params.clone(), outer: env.lambda };
+                    let inner = Env { lambda: Some(&frame), aggs: None, analytics: None, ..*env };
+                    self.bind_expr(&lambda.body, &inner)?
+                }
+                (other, None) => self.bind_expr(other, env)?,
+            };
             types[i] = Some(body.data_type.clone());
             let (data_type, nullable) = (body.data_type.clone(), body.nullable);
             let kind = ExprKind::Lambda { params, body: Box::new(body) };
