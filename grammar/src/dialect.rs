@@ -4,7 +4,7 @@
 
 use std::any::TypeId;
 
-use sqlparser::ast::{BinaryOperator, Expr};
+use sqlparser::ast::{BinaryOperator, DataType, Expr, TimezoneInfo, TrimWhereField, TypedString};
 use sqlparser::dialect::{DatabricksDialect, Dialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -146,23 +146,49 @@ impl Dialect for SsqlDialect {
         true
     }
 
-    /// `INTERVAL 1 HOUR 30 MINUTES` is the sum of its parts, in brackets so that it stays one operand.
+    /// Forms that begin with a word of their own: `INTERVAL 1 HOUR 30 MINUTES`, Spark's `trim`, `TIMESTAMP_LTZ '...'`.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        let interval = matches!(&parser.peek_token_ref().token, Token::Word(w) if w.keyword == Keyword::INTERVAL);
-        if !interval || !is_amount(&parser.peek_nth_token_ref(1).token) {
+        let Token::Word(word) = &parser.peek_token_ref().token else { return None };
+        if word.quote_style.is_some() {
             return None;
         }
+        let follows = &parser.peek_nth_token_ref(1).token;
+        let parse: fn(&mut Parser<'_>) -> Result<Expr, ParserError> = match (word.keyword, follows) {
+            (Keyword::INTERVAL, amount) if is_amount(amount) => parse_interval_sum,
+            (Keyword::TRIM, Token::LParen) => parse_trim,
+            _ if word.value.eq_ignore_ascii_case("timestamp_ltz")
+                && matches!(follows, Token::SingleQuotedString(_)) =>
+            {
+                parse_timestamp_ltz
+            }
+            _ => return None,
+        };
         let _ = parser.next_token();
-        Some(parse_interval_sum(parser))
+        Some(parse(parser))
     }
 
     fn parse_infix(&self, parser: &mut Parser<'_>, expr: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
-        if !parser.parse_keyword(Keyword::DIV) {
-            return None;
+        if let Some(negated) = matches_null(parser) {
+            // sqlparser takes the NULL of `x RLIKE NULL` for that of `x NOT NULL`.
+            (0..1 + usize::from(negated)).for_each(|_| drop(parser.next_token()));
+            return Some(parser.parse_subexpr(precedence).map(|pattern| Expr::RLike {
+                negated,
+                expr: Box::new(expr.clone()),
+                pattern: Box::new(pattern),
+                regexp: false,
+            }));
         }
+        let op = if parser.parse_keyword(Keyword::DIV) {
+            BinaryOperator::MyIntegerDivide
+        } else if is_unsigned_shift(parser) {
+            let _ = (parser.next_token(), parser.next_token());
+            BinaryOperator::Custom(">>>".into())
+        } else {
+            return None;
+        };
         Some(parser.parse_subexpr(precedence).map(|right| Expr::BinaryOp {
             left: Box::new(expr.clone()),
-            op: BinaryOperator::MyIntegerDivide,
+            op,
             right: Box::new(right),
         }))
     }
@@ -175,6 +201,66 @@ impl Dialect for SsqlDialect {
             _ => None,
         }
     }
+}
+
+/// Whether `>>>` follows, which comes as `>>` with a `>` right behind it.
+fn is_unsigned_shift(parser: &Parser<'_>) -> bool {
+    let (shift, more) = (parser.peek_token_ref(), parser.peek_nth_token_ref(1));
+    shift.token == Token::ShiftRight && more.token == Token::Gt && shift.span.end == more.span.start
+}
+
+/// Whether `[NOT] RLIKE NULL` follows, and whether with NOT.
+fn matches_null(parser: &Parser<'_>) -> Option<bool> {
+    let word = |n: usize| match &parser.peek_nth_token_ref(n).token {
+        Token::Word(w) => w.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let negated = word(0) == Keyword::NOT;
+    let n = usize::from(negated);
+    (matches!(word(n), Keyword::RLIKE | Keyword::REGEXP) && word(n + 1) == Keyword::NULL).then_some(negated)
+}
+
+/// `TIMESTAMP_LTZ '...'`, another name of `TIMESTAMP '...'`.
+fn parse_timestamp_ltz(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    Ok(Expr::TypedString(TypedString {
+        data_type: DataType::Timestamp(None, TimezoneInfo::None),
+        value: parser.parse_value()?,
+        uses_odbc_syntax: false,
+    }))
+}
+
+/// What follows `trim`: `(text)`, `(characters, text)` and `([BOTH | LEADING | TRAILING] [characters] FROM text)`.
+fn parse_trim(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let side = match &parser.peek_token_ref().token {
+        Token::Word(word) => match word.keyword {
+            Keyword::BOTH => Some(TrimWhereField::Both),
+            Keyword::LEADING => Some(TrimWhereField::Leading),
+            Keyword::TRAILING => Some(TrimWhereField::Trailing),
+            _ => None,
+        },
+        _ => None,
+    };
+    // A column may be called `leading`.
+    let trim_where = side.filter(|_| !matches!(parser.peek_nth_token_ref(1).token, Token::RParen | Token::Comma));
+    if trim_where.is_some() {
+        let _ = parser.next_token();
+    }
+    let characters = match trim_where.is_some()
+        && matches!(&parser.peek_token_ref().token, Token::Word(w) if w.keyword == Keyword::FROM)
+    {
+        true => None,
+        false => Some(Box::new(parser.parse_expr()?)),
+    };
+    let separated =
+        parser.parse_keyword(Keyword::FROM) || (trim_where.is_none() && parser.consume_token(&Token::Comma));
+    let (trim_what, expr) = match (characters, separated) {
+        (what, true) => (what, Box::new(parser.parse_expr()?)),
+        (Some(text), false) => (None, text),
+        (None, false) => return parser.expected_ref("FROM", parser.peek_token_ref()),
+    };
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Trim { expr, trim_where, trim_what, trim_characters: None })
 }
 
 fn is_amount(token: &Token) -> bool {

@@ -69,19 +69,36 @@ fn rank(t: &T) -> Option<u8> {
 }
 
 /// Whether the type is one value, not a collection.
-fn is_atomic(t: &T) -> bool {
+pub(crate) fn is_atomic(t: &T) -> bool {
     !t.is_nested() && *t != T::Null
+}
+
+/// How far types give way to each other to become one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Widening {
+    /// No digit is lost: integers widen, but no DECIMAL beside another or a fraction, and no STRING.
+    Tightest,
+    /// As for the operands of arithmetic; a STRING stays one.
+    Numbers,
+    /// A STRING becomes what stands beside it too.
+    Strings,
+}
+
+/// Spark's `findTightestCommonType`, for an array and an element or another array of its kind: integers and fractions
+/// widen, DECIMALs of different precision and texts do not.
+pub fn tightest_common_type(a: &T, b: &T) -> Option<T> {
+    common(a, b, Widening::Tightest)
 }
 
 /// The type that both sides of an operator, or branches of a CASE, widen to, without turning strings into anything.
 pub fn common_type_no_strings(a: &T, b: &T) -> Option<T> {
-    common(a, b, false)
+    common(a, b, Widening::Numbers)
 }
 
 /// Spark's widest common type, for CASE, COALESCE, UNION, IN and comparisons: a string beside another atomic type
 /// becomes BIGINT beside integers, DOUBLE beside fractions, else the other type.
 pub fn common_type(a: &T, b: &T) -> Option<T> {
-    common(a, b, true)
+    common(a, b, Widening::Strings)
 }
 
 /// The common type of a list: strings are taken first, as in Spark, so that the result does not depend on their place.
@@ -92,10 +109,15 @@ pub fn common_type_of<'a>(types: impl IntoIterator<Item = &'a T>) -> Option<T> {
     all.try_fold(first, |wide, t| common_type(&wide, t))
 }
 
-fn common(a: &T, b: &T, strings: bool) -> Option<T> {
+fn common(a: &T, b: &T, widening: Widening) -> Option<T> {
     Some(match (a, b) {
         _ if a == b => a.clone(),
         (T::Null, t) | (t, T::Null) => t.clone(),
+        (d @ T::Decimal(p, s), t) | (t, d @ T::Decimal(p, s)) if widening == Widening::Tightest && t.is_integer() => {
+            let (digits, _) = decimal_for(t)?;
+            (p - s >= digits).then(|| d.clone())?
+        }
+        (T::Decimal(..), t) | (t, T::Decimal(..)) if widening == Widening::Tightest && t.is_numeric() => return None,
         (T::Decimal(..), t) | (t, T::Decimal(..)) if t.is_float() => T::Float64,
         (T::Decimal(..), t) | (t, T::Decimal(..)) if t.is_numeric() => wider_decimal(decimal_for(a)?, decimal_for(b)?),
         (a, b) if a.is_numeric() && b.is_numeric() => {
@@ -105,7 +127,7 @@ fn common(a: &T, b: &T, strings: bool) -> Option<T> {
         }
         (T::Date, t @ (T::Timestamp | T::TimestampNtz)) | (t @ (T::Timestamp | T::TimestampNtz), T::Date) => t.clone(),
         (T::Timestamp, T::TimestampNtz) | (T::TimestampNtz, T::Timestamp) => T::Timestamp,
-        (T::String, t) | (t, T::String) if strings => match t {
+        (T::String, t) | (t, T::String) if widening == Widening::Strings => match t {
             t if t.is_integer() => T::Int64,
             t if t.is_float() || matches!(t, T::Decimal(..)) => T::Float64,
             T::DayTimeInterval(..) | T::YearMonthInterval(..) => return None,
@@ -115,25 +137,25 @@ fn common(a: &T, b: &T, strings: bool) -> Option<T> {
         (T::DayTimeInterval(..), T::DayTimeInterval(..)) | (T::YearMonthInterval(..), T::YearMonthInterval(..)) => {
             a.wider_interval(b)?
         }
-        (T::Array(a), T::Array(b)) => T::Array(Box::new(common_field(a, b, strings)?)),
+        (T::Array(a), T::Array(b)) => T::Array(Box::new(common_field(a, b, widening)?)),
         (T::Map(ka, va), T::Map(kb, vb)) => {
-            let mut key = common_field(ka, kb, strings)?;
+            let mut key = common_field(ka, kb, widening)?;
             key.nullable = false;
-            T::Map(Box::new(key), Box::new(common_field(va, vb, strings)?))
+            T::Map(Box::new(key), Box::new(common_field(va, vb, widening)?))
         }
         (T::Struct(a), T::Struct(b)) if a.len() == b.len() => {
             let fields = a
                 .iter()
                 .zip(b)
-                .map(|(a, b)| if a.name.eq_ignore_ascii_case(&b.name) { common_field(a, b, strings) } else { None });
+                .map(|(a, b)| if a.name.eq_ignore_ascii_case(&b.name) { common_field(a, b, widening) } else { None });
             T::Struct(fields.collect::<Option<_>>()?)
         }
         _ => return None,
     })
 }
 
-fn common_field(a: &Field, b: &Field, strings: bool) -> Option<Field> {
-    Some(Field::new(&a.name, common(&a.data_type, &b.data_type, strings)?, a.nullable || b.nullable))
+fn common_field(a: &Field, b: &Field, widening: Widening) -> Option<Field> {
+    Some(Field::new(&a.name, common(&a.data_type, &b.data_type, widening)?, a.nullable || b.nullable))
 }
 
 /// Whether an explicit CAST (ANSI) is allowed. Whether a value survives it is known only when it runs.
@@ -260,6 +282,7 @@ pub fn accepts(p: &Param, t: &T) -> bool {
         Param::ArrayOf(p) => matches!(t, T::Array(e) if accepts(p, &e.data_type)),
         Param::Any | Param::Lambda => true,
         Param::Ordered => is_ordered(t),
+        Param::Exactly(p) => accepts(p, t),
         Param::OneOf(ps) => ps.iter().any(|p| accepts(p, t)),
     }
 }
@@ -287,6 +310,7 @@ fn default_of(p: &Param) -> T {
         Param::Map => T::map(T::Null, T::Null),
         Param::Struct => T::Struct(vec![]),
         Param::Any | Param::Ordered | Param::Lambda => T::Null,
+        Param::Exactly(p) => default_of(p),
         Param::OneOf(ps) => ps.first().map_or(T::Null, default_of),
     }
 }
@@ -298,6 +322,7 @@ pub fn implicit_cast(t: &T, p: &Param) -> Option<T> {
     }
     match (t, p) {
         (T::Null, p) => Some(default_of(p)),
+        (_, Param::Exactly(_)) => None,
         (_, Param::OneOf(ps)) => ps.iter().find_map(|p| implicit_cast(t, p)),
         (t, Param::Decimal) if t.is_numeric() => decimal_for(t).map(|(p, s)| T::Decimal(p, s)),
         (T::String, Param::Integral) => Some(T::Int64),
@@ -329,6 +354,7 @@ pub fn param_name(p: &Param) -> String {
         Param::Any => "ANY".into(),
         Param::Ordered => "ORDERABLE".into(),
         Param::Lambda => "LAMBDA".into(),
+        Param::Exactly(p) => param_name(p),
         Param::OneOf(ps) => format!("({})", ps.iter().map(param_name).collect::<Vec<_>>().join(" OR ")),
         p => default_of(p).to_string(),
     }

@@ -80,12 +80,17 @@ pub enum Param {
     Ordered,
     /// The first of these that takes the type as it is, else the first that it can be cast to.
     OneOf(&'static [Param]),
+    /// That class without implicit casts but of an untyped NULL (Spark's `ExpectsInputTypes`).
+    Exactly(&'static Param),
     /// A lambda.
     Lambda,
 }
 
 /// STRING or BINARY, the commonest alternative.
 pub const STRING_OR_BINARY: Param = Param::OneOf(&[Param::String, Param::Binary]);
+
+/// STRING, and nothing that would have to be made one.
+pub const TEXT: Param = Param::Exactly(&Param::String);
 
 /// The type of a result.
 #[derive(Clone, Copy)]

@@ -14,7 +14,7 @@ use ssql_ir::DataType as T;
 use super::{datetime_arithmetic as datetime, decimal};
 use crate::arrow::arrow_type;
 use crate::call::{Call, EvalResult, Fixed, zip_each, zip_with};
-use crate::coercion::{common_type, decimal_for, decimal_for_literal, implicit_cast};
+use crate::coercion::{common_type, decimal_for, decimal_for_literal, implicit_cast, is_atomic};
 use crate::error::{EvalError, ResolveError};
 use crate::function::{FunctionDef, NullRule, Param, scalar_with};
 use crate::resolve::{TypeCall, Typed};
@@ -150,8 +150,14 @@ fn numeric_operands(c: &TypeCall<'_>) -> Result<(T, T), ResolveError> {
     if *a == T::Null && *b == T::Null {
         return Ok((T::Float64, T::Float64));
     }
-    if a == b && !a.is_numeric() || *a == T::Null && !b.is_numeric() || *b == T::Null && !a.is_numeric() {
-        return Err(wrong_type(c, "numeric or interval", if *a == T::Null { b } else { a }));
+    // A text takes the type beside it; where that is no number, both operands are of a wrong type.
+    let read_as = match (a, b) {
+        (T::String, T::Null) | (T::Null, T::String) => Some(&T::String),
+        (T::String, t) | (t, T::String) if is_atomic(t) && !datetime::is_interval(t) => Some(t),
+        (a, b) => (a == b).then_some(a),
+    };
+    if let Some(t) = read_as.filter(|t| !t.is_numeric()) {
+        return Err(wrong_type(c, "numeric or interval", t));
     }
     let (Some(mut left), Some(mut right)) = (
         if b.is_numeric() || a.is_numeric() { promoted(a, b) } else { None },

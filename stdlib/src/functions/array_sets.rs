@@ -6,10 +6,10 @@ use arrow::array::Array;
 use arrow::datatypes::Int64Type;
 use ssql_ir::DataType as T;
 
-use super::arrays::{array_arg, array_of};
+use super::arrays::{array_arg, array_of, no_such_element};
 use super::lists::{Lists, key_rows, no_order};
 use crate::call::{Call, EvalResult};
-use crate::coercion::{common_type_no_strings, is_ordered};
+use crate::coercion::{common_type_no_strings, is_ordered, tightest_common_type};
 use crate::compare::comparator;
 use crate::error::ResolveError;
 use crate::function::{FunctionDef, NullRule, scalar_with};
@@ -73,13 +73,13 @@ fn member_type(c: &TypeCall<'_>, result: fn(&T) -> T) -> Result<Typed, ResolveEr
         )
         .at_arg(1));
     }
-    let (_, element) = array_arg(c, 0)?;
-    let wide = common_type_no_strings(&element.data_type, c.ty(1)).ok_or_else(|| {
-        ResolveError::new(
-            "DATATYPE_MISMATCH.ARRAY_FUNCTION_DIFF_TYPES",
-            format!("`{}` takes an array and an element of its type, not {} and {}.", c.name, c.ty(0), c.ty(1)),
-        )
-    })?;
+    let element = match c.ty(0) {
+        T::Array(element) => element,
+        _ if matches!(c.name, "array_contains" | "array_position") => return Err(c.mismatch(0, "ARRAY")),
+        _ => return Err(no_such_element(c, 1)),
+    };
+    let widen = if c.name == "array_contains" { common_type_no_strings } else { tightest_common_type };
+    let wide = widen(&element.data_type, c.ty(1)).ok_or_else(|| no_such_element(c, 1))?;
     if !is_ordered(&wide) {
         return Err(no_order(c.name, &wide));
     }
@@ -169,11 +169,8 @@ fn set_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
             format!("`{}` takes two arrays of one type, not {} and {}.", c.name, c.ty(0), c.ty(1)),
         )
     };
-    if *c.ty(0) == T::Null || *c.ty(1) == T::Null {
-        return Err(different());
-    }
-    let ((_, a), (_, b)) = (array_arg(c, 0)?, array_arg(c, 1)?);
-    let wide = common_type_no_strings(&a.data_type, &b.data_type).ok_or_else(different)?;
+    let (T::Array(a), T::Array(b)) = (c.ty(0), c.ty(1)) else { return Err(different()) };
+    let wide = tightest_common_type(&a.data_type, &b.data_type).ok_or_else(different)?;
     if !is_ordered(&wide) {
         return Err(no_order(c.name, &wide));
     }

@@ -9,12 +9,13 @@ use ssql_ir::{DataType as T, Field};
 
 use super::access::map_value;
 use super::lists::{Lists, no_order};
+use super::maps::no_such_key;
 use crate::arrow::arrow_type;
 use crate::call::{Call, EvalResult};
-use crate::coercion::{common_type, common_type_no_strings, is_ordered};
+use crate::coercion::{is_ordered, tightest_common_type};
 use crate::compare::comparator;
 use crate::error::{EvalError, ResolveError};
-use crate::function::{FunctionDef, NullRule, Param, Ret, scalar, scalar_with};
+use crate::function::{FunctionDef, NullRule, Param, Ret, TEXT, scalar, scalar_with};
 use crate::resolve::{TypeCall, Typed};
 
 /// Entries of this family.
@@ -49,13 +50,11 @@ pub const TABLE: &[FunctionDef] = &[
         "get(array, index)",
         "get(array(1, 2), 0)",
     ),
-    scalar("array_join", &[Param::ArrayOf(&Param::String), Param::String, Param::String], Ret::String, join)
-        .optional(1)
-        .doc(
-            "The elements as one text with a separator; NULLs are left out, or written as said.",
-            "array_join(array, sep[, null])",
-            "array_join(array('a', 'b'), '+')",
-        ),
+    scalar("array_join", &[Param::ArrayOf(&Param::String), TEXT, TEXT], Ret::String, join).optional(1).doc(
+        "The elements as one text with a separator; NULLs are left out, or written as said.",
+        "array_join(array, sep[, null])",
+        "array_join(array('a', 'b'), '+')",
+    ),
     scalar_with("flatten", flatten_type, flatten).nulls(NullRule::StrictNullable).doc(
         "The elements of an array of arrays; NULL if one of them is NULL.",
         "flatten(arrays)",
@@ -129,6 +128,15 @@ pub(super) fn array_arg(c: &TypeCall<'_>, i: usize) -> Result<(T, Field), Resolv
     }
 }
 
+/// The error "the array has elements of another type".
+pub(super) fn no_such_element(c: &TypeCall<'_>, i: usize) -> ResolveError {
+    ResolveError::new(
+        "DATATYPE_MISMATCH.ARRAY_FUNCTION_DIFF_TYPES",
+        format!("`{}` takes an array and an element of its type, not {} and {}.", c.name, c.ty(0), c.ty(i)),
+    )
+    .at_arg(i)
+}
+
 fn array_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     let t = if c.is_empty() { T::Null } else { c.common(0)? };
     Ok(Typed::new(vec![t.clone(); c.len()], array_of(t, c.any_nullable())).nullable(false))
@@ -163,14 +171,14 @@ fn element_at_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
     match c.ty(0) {
         T::Map(k, v) => {
-            let wide = common_type(&k.data_type, c.ty(1)).filter(is_ordered);
-            let Some(wide) = wide else { return Err(c.mismatch(1, &k.data_type.to_string())) };
+            let wide = tightest_common_type(&k.data_type, c.ty(1)).filter(is_ordered);
+            let Some(wide) = wide else { return Err(no_such_key(c)) };
             let map = T::Map(Box::new(Field::new(&k.name, wide.clone(), false)), v.clone());
             Ok(Typed::new(vec![map, wide], v.data_type.clone()))
         }
         T::Array(e) => {
             let index = match c.ty(1) {
-                T::Int8 | T::Int16 | T::Int32 | T::Null => T::Int32,
+                T::Int8 | T::Int16 | T::Int32 => T::Int32,
                 _ => return Err(c.mismatch(1, "INT")),
             };
             Ok(Typed::new(vec![c.ty(0).clone(), index], e.data_type.clone()))
@@ -297,7 +305,7 @@ fn slice(c: &Call<'_>) -> EvalResult {
 
 fn repeat_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
-    let n = c.coerce(1, Param::Int)?;
+    let n = c.coerce(1, Param::Exactly(&Param::Int))?;
     let t = array_of(c.ty(0).clone(), c.args[0].nullable);
     Ok(Typed::new(vec![c.ty(0).clone(), n], t).nullable(c.args[1].nullable))
 }
@@ -323,18 +331,18 @@ fn with_element(c: &TypeCall<'_>, at: usize) -> Result<Typed, ResolveError> {
     if let Some(i) = (0..at).find(|i| *c.ty(*i) == T::Null) {
         return Err(c.mismatch(i, if i == 0 { "ARRAY" } else { "INT" }));
     }
-    let (_, element) = array_arg(c, 0)?;
-    let wide = common_type_no_strings(&element.data_type, c.ty(at)).ok_or_else(|| {
-        ResolveError::new(
-            "DATATYPE_MISMATCH.ARRAY_FUNCTION_DIFF_TYPES",
-            format!("`{}` takes an array and an element of its type, not {} and {}.", c.name, c.ty(0), c.ty(at)),
-        )
-    })?;
+    let T::Array(element) = c.ty(0) else {
+        return Err(if at == 1 { c.mismatch(0, "ARRAY") } else { no_such_element(c, at) });
+    };
+    let wide = tightest_common_type(&element.data_type, c.ty(at)).ok_or_else(|| no_such_element(c, at))?;
     // A place further out is reached over NULLs.
     let t = array_of(wide.clone(), at == 2 || element.nullable || c.args[at].nullable);
     let mut types = vec![array_of(wide.clone(), element.nullable)];
     if at == 2 {
-        types.push(c.coerce(1, Param::Int)?);
+        types.push(match c.ty(1) {
+            T::Int8 | T::Int16 | T::Int32 => T::Int32,
+            _ => return Err(c.mismatch(1, "INT")),
+        });
     }
     types.push(wide);
     Ok(Typed::new(types, t).nullable(c.args[..at].iter().any(|a| a.nullable)))
@@ -435,7 +443,7 @@ fn sort_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     }
     let mut types = vec![t.clone()];
     if c.len() == 2 {
-        types.push(c.coerce(1, Param::Boolean)?);
+        types.push(c.coerce(1, Param::Exactly(&Param::Boolean))?);
     }
     Ok(Typed::new(types, t))
 }

@@ -9,37 +9,36 @@ use crate::function::{FunctionDef, Param, Ret, scalar, scalar_with};
 use crate::resolve::{TypeCall, Typed};
 
 /// Entries of this family.
-pub const TABLE: &[FunctionDef] = &[
-    scalar_with("shiftleft", shift_type, |c| shift(c, |v, n| v << n, |v, n| v << n)).aliases(&["<<"]).doc(
-        "Bits moved up; the number of places counts modulo the width.",
-        "shiftleft(value, n) | value << n",
-        "shiftleft(1, 4)",
-    ),
-    scalar_with("shiftright", shift_type, |c| shift(c, |v, n| v >> n, |v, n| v >> n)).aliases(&[">>"]).doc(
-        "Bits moved down, the sign kept.",
-        "shiftright(value, n) | value >> n",
-        "shiftright(-16, 2)",
-    ),
-    scalar_with("shiftrightunsigned", shift_type, |c| {
-        shift(c, |v, n| (v as u32 >> n) as i32, |v, n| (v as u64 >> n) as i64)
-    })
-    .aliases(&[">>>"])
-    .doc(
-        "Bits moved down, zeros following.",
-        "shiftrightunsigned(value, n) | value >>> n",
-        "shiftrightunsigned(-1, 28)",
-    ),
-    scalar_with("bit_count", bit_count_type, bit_count).doc(
-        "Number of bits set, of a negative number in 64 bits.",
-        "bit_count(value)",
-        "bit_count(255)",
-    ),
-    scalar("getbit", &[Param::Integral, Param::Int], Ret::TinyInt, getbit).aliases(&["bit_get"]).doc(
-        "The bit at a position, counted from 0 at the lowest.",
-        "getbit(value, position)",
-        "getbit(5, 2)",
-    ),
-];
+pub const TABLE: &[FunctionDef] =
+    &[
+        scalar_with("shiftleft", shift_type, |c| shift(c, |v, n| v << n, |v, n| v << n)).aliases(&["<<"]).doc(
+            "Bits moved up; the number of places counts modulo the width.",
+            "shiftleft(value, n) | value << n",
+            "shiftleft(1, 4)",
+        ),
+        scalar_with("shiftright", shift_type, |c| shift(c, |v, n| v >> n, |v, n| v >> n)).aliases(&[">>"]).doc(
+            "Bits moved down, the sign kept.",
+            "shiftright(value, n) | value >> n",
+            "shiftright(-16, 2)",
+        ),
+        scalar_with("shiftrightunsigned", shift_type, |c| {
+            shift(c, |v, n| (v as u32 >> n) as i32, |v, n| (v as u64 >> n) as i64)
+        })
+        .aliases(&[">>>"])
+        .doc(
+            "Bits moved down, zeros following.",
+            "shiftrightunsigned(value, n) | value >>> n",
+            "shiftrightunsigned(-1, 28)",
+        ),
+        scalar_with("bit_count", bit_count_type, bit_count).doc(
+            "Number of bits set, of a negative number in 64 bits.",
+            "bit_count(value)",
+            "bit_count(255)",
+        ),
+        scalar("getbit", &[Param::Exactly(&Param::Integral), Param::Int], Ret::TinyInt, getbit)
+            .aliases(&["bit_get"])
+            .doc("The bit at a position, counted from 0 at the lowest.", "getbit(value, position)", "getbit(5, 2)"),
+    ];
 
 /// An integer or a BOOLEAN; a text is not read as one.
 fn bit_count_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
@@ -53,9 +52,8 @@ fn bit_count_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
 fn shift_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
     let value = match c.ty(0) {
-        T::Int8 | T::Int16 | T::Int32 | T::Null => T::Int32,
-        T::Int64 | T::String => T::Int64,
-        _ => return Err(c.mismatch(0, "(INT OR BIGINT)")),
+        T::Int64 => T::Int64,
+        _ => c.coerce(0, Param::Int)?,
     };
     Ok(Typed::new(vec![value.clone(), c.coerce(1, Param::Int)?], value))
 }

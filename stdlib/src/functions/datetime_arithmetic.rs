@@ -18,7 +18,7 @@ fn is_timestamp(t: &T) -> bool {
     matches!(t, T::Timestamp | T::TimestampNtz)
 }
 
-fn is_interval(t: &T) -> bool {
+pub(super) fn is_interval(t: &T) -> bool {
     matches!(t, T::DayTimeInterval(..) | T::YearMonthInterval(..))
 }
 
@@ -51,7 +51,8 @@ fn moved(c: &TypeCall<'_>, point: usize, by: usize, swapped: bool) -> Result<Opt
     };
     Ok(match (p, d) {
         (T::Date, d) if is_days(d) => order(p, d, T::Date),
-        (T::Date, T::Null) => order(&T::Timestamp, &T::DAY_TO_SECOND, T::Timestamp),
+        (T::Date | T::Timestamp, T::Null) => order(&T::Timestamp, &T::DAY_TO_SECOND, T::Timestamp),
+        (T::TimestampNtz, T::Null) => order(p, &T::DAY_TO_SECOND, T::TimestampNtz),
         (T::Date, T::Int64 | T::Decimal(..) | T::Float32 | T::Float64 | T::String) => {
             return Err(wrong(c, by, "(INT OR SMALLINT OR TINYINT)"));
         }
@@ -124,7 +125,7 @@ pub fn subtract_type(c: &TypeCall<'_>) -> Result<Option<Typed>, ResolveError> {
             };
             typed(&t, &t, T::DAY_TO_SECOND)
         }
-        (a, T::Null) if is_timestamp(a) => typed(a, a, T::DAY_TO_SECOND),
+        (t, T::Null) | (T::Null, t) if is_timestamp(t) => typed(t, t, T::DAY_TO_SECOND),
         _ => match moved(c, 0, 1, false)? {
             Some(t) => Some(t),
             None => match intervals(c, a, b)? {

@@ -1,14 +1,10 @@
 //! Bytes as text and text as bytes: hexadecimal, base 64, character sets and the encoding of URLs.
 
-use arrow::array::Array;
 use ssql_ir::{DataType as T, Literal};
 
 use crate::call::{Call, EvalResult};
-use crate::coercion::is_ordered;
-use crate::compare::comparator;
 use crate::error::{EvalError, ResolveError};
-use crate::function::{FunctionDef, NullRule, Param, Ret, scalar, scalar_with};
-use crate::functions::lists::{no_order, pick};
+use crate::function::{FunctionDef, NullRule, Param, Ret, TEXT, scalar, scalar_with};
 use crate::resolve::{TypeCall, Typed};
 
 /// Entries of this family.
@@ -38,10 +34,11 @@ pub const TABLE: &[FunctionDef] = &[
         "encode(str, charset)",
         "encode('abc', 'UTF-8')",
     ),
-    scalar_with("decode", decode_type, decode).nulls(NullRule::Any).doc(
-        "Bytes of a character set as text; or, with more arguments, the result behind the first value that equals `x`.",
-        "decode(bytes, charset) | decode(x, value, result, ...[, default])",
-        "decode(2, 1, 'one', 2, 'two', 'other')",
+    scalar("decode", &[Param::Binary, Param::String], Ret::String, decode).doc(
+        "Bytes of a character set as text. (With more arguments, `decode(x, value, result, ...[, default])`, it is the \
+         CASE that gives the result behind the first value that equals `x`.)",
+        "decode(bytes, charset)",
+        "decode(X'616263', 'UTF-8')",
     ),
     scalar_with("to_binary", to_binary_type, to_binary).doc(
         "A text as bytes, by a format: hex (if none is said), base64, utf-8 or utf8.",
@@ -68,15 +65,12 @@ pub const TABLE: &[FunctionDef] = &[
         "try_url_decode(str)",
         "try_url_decode('%zz')",
     ),
-    scalar("parse_url", &[Param::String, Param::String, Param::String], Ret::String, parse_url)
-        .optional(1)
-        .nulls(NullRule::StrictNullable)
-        .doc(
-            "A part of a URL: HOST, PATH, QUERY (or one of its values by key), REF, PROTOCOL, FILE, AUTHORITY, USERINFO.",
-            "parse_url(url, part[, key])",
-            "parse_url('https://ex.org/p?x=1', 'QUERY', 'x')",
-        ),
-    scalar("try_parse_url", &[Param::String, Param::String, Param::String], Ret::String, parse_url)
+    scalar("parse_url", &[TEXT, TEXT, TEXT], Ret::String, parse_url).optional(1).nulls(NullRule::StrictNullable).doc(
+        "A part of a URL: HOST, PATH, QUERY (or one of its values by key), REF, PROTOCOL, FILE, AUTHORITY, USERINFO.",
+        "parse_url(url, part[, key])",
+        "parse_url('https://ex.org/p?x=1', 'QUERY', 'x')",
+    ),
+    scalar("try_parse_url", &[TEXT, TEXT, TEXT], Ret::String, parse_url)
         .optional(1)
         .nulls(NullRule::StrictNullable)
         .doc(
@@ -341,50 +335,13 @@ fn encode(c: &Call<'_>) -> EvalResult {
     })
 }
 
-fn decode_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
-    c.count(2, usize::MAX)?;
-    if c.len() == 2 {
-        let types = c.fixed(&[Param::Binary, Param::String], 0, false)?;
-        return Ok(Typed::new(types, T::String).nullable(c.any_nullable()));
-    }
-    // x, then pairs of value and result, then perhaps a default.
-    let is_key = |i: usize| i == 0 || (i % 2 == 1 && i + 1 < c.len());
-    let common = |keys: bool| {
-        let types = (0..c.len()).filter(|i| is_key(*i) == keys).map(|i| c.ty(i));
-        crate::coercion::common_type_of(types).ok_or_else(|| c.different_types())
-    };
-    let (key, result) = (common(true)?, common(false)?);
-    if !is_ordered(&key) {
-        return Err(no_order(c.name, &key));
-    }
-    let types = (0..c.len()).map(|i| if is_key(i) { key.clone() } else { result.clone() }).collect();
-    Ok(Typed::new(types, result).nullable(true))
-}
-
 fn decode(c: &Call<'_>) -> EvalResult {
-    if c.len() == 2 {
-        let (b, charset) = (c.bytes(0), c.str(1));
-        return c.strings(|row, out| {
-            let (Some(bytes), Some(charset)) = (b.opt(row), charset.opt(row)) else { return Ok(false) };
-            Charset::find(charset, c.name)?.decode(bytes, out).ok_or_else(|| malformed(c.name, charset))?;
-            Ok(true)
-        });
-    }
-    let columns = (0..c.len()).map(|i| c.column(i)).collect::<Result<Vec<_>, _>>()?;
-    let pairs = (c.len() - 1) / 2;
-    // NULL equals NULL here.
-    let order = (0..pairs)
-        .map(|p| comparator(columns[0].as_ref(), columns[1 + 2 * p].as_ref()))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut sources: Vec<_> = (0..pairs).map(|p| columns[2 + 2 * p].clone()).collect();
-    sources.push(match c.len() % 2 {
-        0 => columns[c.len() - 1].clone(),
-        _ => c.all_null(),
-    });
-    debug_assert!(sources.iter().all(|s| s.len() == c.rows));
-    let places: Vec<(usize, usize)> =
-        (0..c.rows).map(|row| (order.iter().position(|o| o(row, row).is_eq()).unwrap_or(pairs), row)).collect();
-    pick(&sources, &places)
+    let (bytes, charset) = (c.bytes(0), c.str(1));
+    c.strings(|row, out| {
+        let decoded = Charset::find(charset.get(row), c.name)?.decode(bytes.get(row), out);
+        decoded.ok_or_else(|| malformed(c.name, charset.get(row)))?;
+        Ok(true)
+    })
 }
 
 fn to_binary_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
@@ -641,11 +598,6 @@ mod tests {
         assert_eq!(eval("encode", &[str("é"), str("US-ASCII")]), "!MALFORMED_CHARACTER_CODING");
         assert_eq!(eval("encode", &[str("a"), str("NO-SUCH")]), "!INVALID_PARAMETER_VALUE.CHARSET");
         assert_eq!(eval("decode", &[binary(&[0xff, 0x41]), str("UTF-8")]), "!MALFORMED_CHARACTER_CODING");
-        let one_two = [int(1), str("one"), int(2), str("two")];
-        assert_eq!(eval("decode", &[&[int(2)], &one_two[..], &[str("other")]].concat()), "two");
-        assert_eq!(eval("decode", &[&[int(3)], &one_two[..], &[str("other")]].concat()), "other");
-        assert_eq!(eval("decode", &[&[int(3)], &one_two[..]].concat()), "NULL");
-        assert_eq!(eval("decode", &[null(), null(), str("nothing")]), "nothing");
     }
 
     #[test]

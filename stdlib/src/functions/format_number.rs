@@ -26,7 +26,8 @@ fn number_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     if *c.ty(0) == T::String {
         return Err(c.mismatch(0, "NUMERIC"));
     }
-    let types = vec![c.coerce(0, Param::Numeric)?, c.coerce(1, Param::OneOf(&[Param::Int, Param::String]))?];
+    let types =
+        vec![c.coerce(0, Param::Numeric)?, c.coerce(1, Param::Exactly(&Param::OneOf(&[Param::Int, Param::String])))?];
     Ok(Typed::new(types, T::String))
 }
 

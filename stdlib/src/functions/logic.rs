@@ -8,9 +8,11 @@ use arrow::datatypes::{ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64
 use ssql_ir::DataType as T;
 
 use crate::call::{Call, EvalResult, zip_with};
+use crate::coercion::is_atomic;
 use crate::error::{EvalError, ResolveError};
 use crate::function::{FunctionDef, NullRule, Param, Ret, scalar, scalar_with};
 use crate::functions::arithmetic::finish;
+use crate::functions::datetime_arithmetic::is_interval;
 use crate::resolve::{TypeCall, Typed};
 
 /// Entries of this family.
@@ -29,7 +31,7 @@ pub const TABLE: &[FunctionDef] = &[
     scalar_with("&", bits_type, |c| bits(c, Bits::And)).doc("Bitwise AND.", "a & b", "3 & 5"),
     scalar_with("|", bits_type, |c| bits(c, Bits::Or)).doc("Bitwise OR.", "a | b", "3 | 5"),
     scalar_with("^", bits_type, |c| bits(c, Bits::Xor)).doc("Bitwise exclusive OR.", "a ^ b", "3 ^ 5"),
-    scalar("~", &[Param::Integral], Ret::SameAs(0), flip).doc("Bitwise NOT.", "~ a", "~ 0"),
+    scalar("~", &[Param::Exactly(&Param::Integral)], Ret::SameAs(0), flip).doc("Bitwise NOT.", "~ a", "~ 0"),
 ];
 
 fn not(c: &Call<'_>) -> EvalResult {
@@ -43,6 +45,15 @@ fn is(c: &Call<'_>, wanted: bool) -> EvalResult {
 
 fn bits_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
+    // A text takes the type beside it, which has to be an integer.
+    if let (T::String, t) | (t, T::String) = (c.ty(0), c.ty(1))
+        && (is_atomic(t) || *t == T::Null)
+        && !t.is_integer()
+        && !is_interval(t)
+    {
+        let message = format!("`{}` requires integers, not {t}.", c.name);
+        return Err(ResolveError::new("DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE", message));
+    }
     let number = |i: usize| {
         c.coerce(i, Param::Integral).map_err(|e| {
             let condition = if c.ty(0) == c.ty(1) {

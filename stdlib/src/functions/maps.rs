@@ -8,9 +8,9 @@ use super::arrays::{array_arg, array_of};
 use super::java_regex::Regex;
 use super::lists::{key_rows, map_array, pick};
 use crate::call::{Call, EvalResult};
-use crate::coercion::{common_type, common_type_of, is_ordered};
+use crate::coercion::{common_type_no_strings, common_type_of, is_ordered};
 use crate::error::{EvalError, ResolveError};
-use crate::function::{FunctionDef, NullRule, Param, Ret, scalar, scalar_with};
+use crate::function::{FunctionDef, NullRule, Param, Ret, TEXT, scalar, scalar_with};
 use crate::resolve::{TypeCall, Typed};
 
 /// Entries of this family.
@@ -55,13 +55,11 @@ pub const TABLE: &[FunctionDef] = &[
         "map_from_entries(entries)",
         "map_from_entries(array(struct('k', 1)))",
     ),
-    scalar("str_to_map", &[Param::String, Param::String, Param::String], Ret::With(text_map), str_to_map)
-        .optional(2)
-        .doc(
-            "A map of a text, cut into entries and these into key and value by regular expressions (`,` and `:`).",
-            "str_to_map(str[, pair_delim[, key_value_delim]])",
-            "str_to_map('a:1,b:2')",
-        ),
+    scalar("str_to_map", &[TEXT, TEXT, TEXT], Ret::With(text_map), str_to_map).optional(2).doc(
+        "A map of a text, cut into entries and these into key and value by regular expressions (`,` and `:`).",
+        "str_to_map(str[, pair_delim[, key_value_delim]])",
+        "str_to_map('a:1,b:2')",
+    ),
 ];
 
 /// The map arguments of a `With` result: its key and value.
@@ -112,6 +110,15 @@ pub(super) fn check_key(c: &TypeCall<'_>, key: &T) -> Result<(), ResolveError> {
 /// The error "NULL as a key".
 pub(super) fn null_key() -> EvalError {
     EvalError::new("NULL_MAP_KEY", "Cannot use NULL as a map key.")
+}
+
+/// The error "the map has keys of another type".
+pub(super) fn no_such_key(c: &TypeCall<'_>) -> ResolveError {
+    ResolveError::new(
+        "DATATYPE_MISMATCH.MAP_FUNCTION_DIFF_TYPES",
+        format!("`{}` takes a map and a key of its type, not {} and {}.", c.name, c.ty(0), c.ty(1)),
+    )
+    .at_arg(1)
 }
 
 /// The error "this key twice".
@@ -183,11 +190,17 @@ fn map_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
             format!("`map` requires 2n (n > 0) parameters but the actual number is {}.", c.len()),
         ));
     }
-    let common = |from: usize| {
+    let common = |from: usize, condition: &'static str, what: &str| {
         let types: Vec<&T> = (from..c.len()).step_by(2).map(|i| c.ty(i)).collect();
-        if types.is_empty() { Some(T::Null) } else { common_type_of(types) }.ok_or_else(|| c.different_types())
+        if types.is_empty() { Some(T::Null) } else { common_type_of(types.iter().copied()) }.ok_or_else(|| {
+            let types: Vec<String> = types.iter().map(|t| t.to_string()).collect();
+            let message =
+                format!("The {what} of `map` should all be of one type, but they are ({}).", types.join(", "));
+            ResolveError::new(condition, message)
+        })
     };
-    let (key, value) = (common(0)?, common(1)?);
+    let key = common(0, "DATATYPE_MISMATCH.CREATE_MAP_KEY_DIFF_TYPES", "keys")?;
+    let value = common(1, "DATATYPE_MISMATCH.CREATE_MAP_VALUE_DIFF_TYPES", "values")?;
     check_key(c, &key)?;
     let nullable = (1..c.len()).step_by(2).any(|i| c.args[i].nullable);
     let types = (0..c.len()).map(|i| if i % 2 == 0 { key.clone() } else { value.clone() }).collect();
@@ -236,9 +249,9 @@ fn contains_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
         )
         .at_arg(1));
     }
-    let T::Map(k, v) = c.coerce(0, Param::Map)? else { return Err(c.mismatch(0, "MAP")) };
-    let wide = common_type(&k.data_type, c.ty(1)).filter(is_ordered);
-    let Some(wide) = wide else { return Err(c.mismatch(1, &k.data_type.to_string())) };
+    let T::Map(k, v) = c.ty(0) else { return Err(no_such_key(c)) };
+    let wide = common_type_no_strings(&k.data_type, c.ty(1)).filter(is_ordered);
+    let Some(wide) = wide else { return Err(no_such_key(c)) };
     Ok(Typed::new(vec![map_of(wide.clone(), v.data_type.clone(), v.nullable), wide], T::Boolean))
 }
 
@@ -256,12 +269,11 @@ fn concat_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     if c.is_empty() {
         return Ok(Typed::new(vec![], map_of(T::String, T::String, false)).nullable(false));
     }
-    let untyped = c.args.iter().any(|a| a.data_type == T::Null);
-    let wide = if untyped { T::Boolean } else { c.common_no_strings(0)? };
-    let T::Map(k, v) = (if wide == T::Null { T::map(T::Null, T::Null) } else { wide }) else {
+    let maps = c.args.iter().all(|a| matches!(a.data_type, T::Map(..)));
+    let Some(T::Map(k, v)) = c.common_no_strings(0).ok().filter(|_| maps) else {
         return Err(ResolveError::new(
             "DATATYPE_MISMATCH.MAP_CONCAT_DIFF_TYPES",
-            "The arguments of `map_concat` should all be of type map.",
+            "The arguments of `map_concat` should all be maps of one type.",
         ));
     };
     check_key(c, &k.data_type)?;

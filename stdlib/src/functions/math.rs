@@ -3,15 +3,11 @@
 //! Results are Java's (`fdlibm`); of the trigonometric functions those of the platform's mathematical library, which
 //! differ at most in the last digit. Where a logarithm is not defined it is NULL, as in Spark.
 
-use arrow::compute::kernels::cmp::eq;
-use arrow::compute::nullif;
 use arrow::datatypes::{Float32Type, Float64Type, Int64Type};
-use ssql_ir::{DataType as T, Literal};
+use ssql_ir::DataType as T;
 
 use super::fdlibm;
-use crate::arrow::{conform, literal_array};
 use crate::call::{Call, EvalResult, zip_with};
-use crate::coercion::common_type;
 use crate::error::{EvalError, ResolveError};
 use crate::function::{EvalFn, FunctionDef, NullRule, Param, Ret, scalar, scalar_with};
 use crate::resolve::{TypeCall, Typed};
@@ -119,31 +115,7 @@ pub const TABLE: &[FunctionDef] = &[
         "nanvl(a, b)",
         "nanvl(CAST('NaN' AS DOUBLE), 5)",
     ),
-    scalar("nullifzero", &[Param::Numeric], Ret::SameAs(0), |c| {
-        let (column, zero) = (c.column(0)?, zero(c.types[0]));
-        let is_zero = eq(&column, &arrow::array::Scalar::new(zero))?;
-        Ok(nullif(column.as_ref(), &is_zero)?)
-    })
-    .nulls(NullRule::StrictNullable)
-    .doc("The number, NULL if it is 0.", "nullifzero(n)", "nullifzero(0)"),
-    scalar_with("zeroifnull", zeroifnull_type, |c| {
-        let (column, zero) = (c.column(0)?, zero(c.data_type));
-        let column = conform(column, c.data_type)?;
-        let valid = arrow::compute::is_not_null(column.as_ref())?;
-        Ok(arrow::compute::kernels::zip::zip(&valid, &column, &arrow::array::Scalar::new(zero))?)
-    })
-    .nulls(NullRule::Never)
-    .doc("The number, 0 if it is NULL.", "zeroifnull(n)", "zeroifnull(NULL)"),
 ];
-
-fn zero(t: &T) -> arrow::array::ArrayRef {
-    let literal = match t {
-        T::Decimal(..) => Literal::Decimal(0),
-        t if t.is_float() => Literal::Float(0.0),
-        _ => Literal::Int(0),
-    };
-    literal_array(&literal, t, 1)
-}
 
 fn map(c: &Call<'_>, f: fn(f64) -> f64) -> EvalResult {
     let x = c.f64(0);
@@ -302,18 +274,9 @@ fn nanvl(c: &Call<'_>) -> EvalResult {
     c.primitive::<Float64Type>(|r| Ok(a.opt(r).and_then(|v| if v.is_nan() { b.opt(r) } else { Some(v) })))
 }
 
-fn zeroifnull_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
-    c.count(1, 1)?;
-    match common_type(c.ty(0), &T::Int32).filter(T::is_numeric) {
-        Some(t) => Ok(Typed::new(vec![t.clone()], t)),
-        None => Err(c.mismatch(0, "NUMERIC")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::testing::{bigint, decimal, double, eval, float, int, null, null_of, seconds, str, type_of};
+    use crate::testing::{bigint, decimal, double, eval, float, int, null, seconds, str, type_of};
 
     fn one(name: &str, x: f64) -> String {
         eval(name, &[double(x)])
@@ -415,11 +378,5 @@ mod tests {
         assert_eq!(eval("nanvl", &[int(1), null()]), "1.0");
         assert_eq!(eval("nanvl", &[null(), int(1)]), "NULL");
         assert_eq!(type_of("nanvl", &[float(1.0), float(2.0)]), "FLOAT");
-        assert_eq!(eval("nullifzero", &[int(0)]), "NULL");
-        assert_eq!(eval("nullifzero", &[decimal("0.00")]), "NULL");
-        assert_eq!(eval("nullifzero", &[int(5)]), "5");
-        assert_eq!(eval("zeroifnull", &[null()]), "0");
-        assert_eq!(eval("zeroifnull", &[null_of(T::Decimal(5, 2))]), "0.00");
-        assert_eq!(type_of("zeroifnull", &[null_of(T::Decimal(5, 2))]), "DECIMAL(12,2)");
     }
 }

@@ -87,7 +87,7 @@ fn uuid(c: &Call<'_>) -> EvalResult {
 }
 
 fn assert_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
-    Ok(Typed::new(c.fixed(&[Param::Boolean, Param::String], 1, false)?, T::Null))
+    Ok(Typed::new(c.fixed(&[Param::Exactly(&Param::Boolean), Param::String], 1, false)?, T::Null))
 }
 
 fn raise_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {

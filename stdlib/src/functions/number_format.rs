@@ -57,7 +57,7 @@ fn number_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(2, 2)?;
     let input = c.coerce(0, Param::String)?;
     let Some(text) = constant_format(c)? else {
-        return Ok(Typed::new(vec![input, T::String], T::Decimal(38, 0)).nullable(true));
+        return Ok(Typed::new(vec![input, T::String], T::Decimal(10, 0)).nullable(true));
     };
     let t = parse(&text)?.data_type().ok_or_else(|| {
         ResolveError::new(

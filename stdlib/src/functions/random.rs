@@ -228,7 +228,7 @@ fn uniform_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
         Some(T::Null) | None => T::Int32,
         Some(t) => t,
     };
-    let null = c.args[..2].iter().any(|a| a.literal == Some(Literal::Null) || a.data_type == T::Null);
+    let null = c.args.iter().any(|a| a.literal == Some(Literal::Null) || a.data_type == T::Null);
     let mut types = vec![T::Float64; 2];
     if c.len() == 3 {
         check_seed(c, 2)?;

@@ -12,7 +12,7 @@ use crate::aggregate::basic::decimal_limit;
 use crate::call::{Call, EvalResult};
 use crate::coercion::{bounded_decimal, decimal_for};
 use crate::error::{EvalError, ResolveError};
-use crate::function::{FunctionDef, scalar_with};
+use crate::function::{FunctionDef, Param, scalar_with};
 use crate::resolve::{TypeCall, Typed};
 
 /// Entries of this family.
@@ -64,8 +64,11 @@ impl Mode {
 
 /// The number of digits, which must be a constant.
 fn digits(c: &TypeCall<'_>) -> Result<i32, ResolveError> {
+    c.coerce(1, Param::Int)?;
     match (c.literal(1), c.ty(1)) {
         (Some(Literal::Int(v)), t) if t.is_integer() => Ok((*v).clamp(-1000, 1000) as i32),
+        (Some(Literal::Float(v)), _) => Ok(v.clamp(-1000.0, 1000.0) as i32),
+        (Some(Literal::Decimal(v)), T::Decimal(_, s)) => Ok((v / 10i128.pow((*s).into())).clamp(-1000, 1000) as i32),
         (None, T::Null) => Ok(0),
         _ if c.args[1].literal == Some(Literal::Null) => Ok(0),
         (Some(_), _) => Err(c.mismatch(1, "INT")),

@@ -7,7 +7,7 @@ use ssql_ir::{DataType as T, Literal};
 
 use crate::call::{Call, EvalResult};
 use crate::error::{EvalError, ResolveError};
-use crate::function::{FunctionDef, NullRule, Param, Ret, STRING_OR_BINARY, scalar, scalar_with};
+use crate::function::{FunctionDef, NullRule, Param, Ret, STRING_OR_BINARY, TEXT, scalar, scalar_with};
 use crate::functions::lists::pick;
 use crate::functions::strings::{TextLists, char_count, char_offset, substring_of};
 use crate::resolve::{TypeCall, Typed};
@@ -79,7 +79,7 @@ pub const TABLE: &[FunctionDef] = &[
         "levenshtein(a, b[, threshold])",
         "levenshtein('kitten', 'sitting')",
     ),
-    scalar("soundex", &[Param::String], Ret::String, soundex).doc(
+    scalar("soundex", &[TEXT], Ret::String, soundex).doc(
         "Soundex code of an English word.",
         "soundex(str)",
         "soundex('Robert')",
@@ -110,7 +110,7 @@ pub const TABLE: &[FunctionDef] = &[
 
 /// A text and up to four replacements, constants of one character.
 fn mask_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
-    let types = c.fixed(&[const { Param::String }; 5], 4, false)?;
+    let types = c.fixed(&[TEXT; 5], 4, false)?;
     for i in 1..c.len() {
         match c.literal(i) {
             Some(Literal::String(s)) if s.chars().count() != 1 => {
@@ -353,7 +353,11 @@ fn elt(c: &Call<'_>) -> EvalResult {
 
 fn overlay_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(3, 4)?;
-    let t = if *c.ty(0) == T::Binary && *c.ty(1) == T::Binary { T::Binary } else { T::String };
+    let t = match (c.ty(0), c.ty(1)) {
+        (T::Binary, T::Binary) => T::Binary,
+        (T::Binary, T::String) | (T::String, T::Binary) => return Err(c.different_types()),
+        _ => T::String,
+    };
     c.coerce(0, STRING_OR_BINARY)?;
     c.coerce(1, STRING_OR_BINARY)?;
     let mut types = vec![t.clone(), t.clone()];

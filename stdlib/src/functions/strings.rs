@@ -87,17 +87,17 @@ pub const TABLE: &[FunctionDef] =
             "left(x, len)",
             "left('spark', 2)",
         ),
-        scalar("right", &[STRING_OR_BINARY, Param::Int], Ret::SameAs(0), substring).doc(
+        scalar("right", &[Param::String, Param::Int], Ret::String, substring).doc(
             "The last `len` characters.",
             "right(x, len)",
             "right('spark', 2)",
         ),
-        scalar("lpad", &[STRING_OR_BINARY, Param::Int, STRING_OR_BINARY], Ret::SameAs(0), pad).optional(1).doc(
+        scalar_with("lpad", pad_type, pad).doc(
             "The text brought to a length: filled up at its start (with blanks unless said), or cut.",
             "lpad(x, len[, pad])",
             "lpad('7', 3, '0')",
         ),
-        scalar("rpad", &[STRING_OR_BINARY, Param::Int, STRING_OR_BINARY], Ret::SameAs(0), pad).optional(1).doc(
+        scalar_with("rpad", pad_type, pad).doc(
             "The text brought to a length: filled up at its end (with blanks unless said), or cut.",
             "rpad(x, len[, pad])",
             "rpad('7', 3, '0')",
@@ -109,7 +109,7 @@ pub const TABLE: &[FunctionDef] =
         ),
         scalar("space", &[Param::Int], Ret::String, space).doc("`n` blanks.", "space(n)", "space(3)"),
         scalar_with("reverse", reverse_type, reverse).doc(
-            "The characters of a text, or the elements of an array, in the opposite order.",
+            "The characters of a text, the bytes of a BINARY or the elements of an array in the opposite order.",
             "reverse(x)",
             "reverse('abc')",
         ),
@@ -388,22 +388,25 @@ fn substring(c: &Call<'_>) -> EvalResult {
     })
 }
 
+/// BINARY if the value and what it is filled with are; STRING else.
+fn pad_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
+    c.count(2, 3)?;
+    let binary = [0, 2].into_iter().all(|i| c.args.get(i).is_none_or(|a| a.data_type == T::Binary));
+    let p = if binary { Param::Binary } else { Param::String };
+    let types = c.fixed(&[p, Param::Int, p], 1, false)?;
+    Ok(Typed::new(types, if binary { T::Binary } else { T::String }))
+}
+
 /// `lpad` and `rpad`, told apart by name.
 fn pad(c: &Call<'_>) -> EvalResult {
     let left = c.name == "lpad";
     let len = c.i32(1);
     if *c.data_type == T::Binary {
         let b = c.bytes(0);
-        // A text to fill with beside bytes stands for its UTF-8.
-        let filler = |row: usize| -> &[u8] {
-            match c.types.get(2) {
-                None => &[0],
-                Some(T::Binary) => c.bytes(2).get(row),
-                Some(_) => c.str(2).get(row).as_bytes(),
-            }
-        };
+        let fill = (c.len() == 3).then(|| c.bytes(2));
         return c.binaries(|row, out| {
-            let (bytes, len, fill) = (b.get(row), len.get(row).max(0) as usize, filler(row));
+            let (bytes, len) = (b.get(row), len.get(row).max(0) as usize);
+            let fill = fill.as_ref().map_or(&[0u8] as &[u8], |f| f.get(row));
             let kept = &bytes[..bytes.len().min(len)];
             let missing = if fill.is_empty() { 0 } else { len.saturating_sub(bytes.len()) };
             if !left {
@@ -417,7 +420,7 @@ fn pad(c: &Call<'_>) -> EvalResult {
         });
     }
     let s = c.str(0);
-    let fill = (c.len() == 3 && *c.types[2] == T::String).then(|| c.str(2));
+    let fill = (c.len() == 3).then(|| c.str(2));
     c.strings(|row, out| {
         let (text, len) = (s.get(row), len.get(row).max(0) as usize);
         let fill = fill.as_ref().map_or(" ", |f| f.get(row));
@@ -454,7 +457,7 @@ fn space(c: &Call<'_>) -> EvalResult {
 fn reverse_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(1, 1)?;
     let t = match c.ty(0) {
-        T::Array(_) => c.ty(0).clone(),
+        T::Array(_) | T::Binary => c.ty(0).clone(),
         _ => c.coerce(0, Param::String)?,
     };
     Ok(Typed::new(vec![t.clone()], t))
@@ -465,6 +468,13 @@ fn reverse(c: &Call<'_>) -> EvalResult {
         let s = c.str(0);
         return c.strings(|row, out| {
             out.extend(s.get(row).chars().rev());
+            Ok(true)
+        });
+    }
+    if *c.data_type == T::Binary {
+        let b = c.bytes(0);
+        return c.binaries(|row, out| {
+            out.extend(b.get(row).iter().rev());
             Ok(true)
         });
     }

@@ -12,7 +12,7 @@ use super::date_format::{Patterns, cannot_parse};
 use super::decimal::{power_of_ten, print};
 use crate::call::{Call, EvalResult};
 use crate::error::{EvalError, ResolveError};
-use crate::function::{FunctionDef, NullRule, Param, Ret, scalar, scalar_with};
+use crate::function::{FunctionDef, NullRule, Param, Ret, TEXT, scalar, scalar_with};
 use crate::resolve::{TypeCall, Typed};
 use crate::text::DatePattern;
 use crate::time::MICROS_PER_SECOND;
@@ -93,8 +93,8 @@ fn count_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
 fn instant_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(1, 1)?;
     match c.ty(0) {
-        T::Timestamp | T::TimestampNtz | T::Date | T::Null => Ok(Typed::new(vec![T::Timestamp], T::Int64)),
-        _ => Err(c.mismatch(0, "(TIMESTAMP OR TIMESTAMP WITHOUT TIME ZONE)")),
+        T::Timestamp | T::Null => Ok(Typed::new(vec![T::Timestamp], T::Int64)),
+        _ => Err(c.mismatch(0, "TIMESTAMP")),
     }
 }
 
@@ -175,7 +175,7 @@ fn unix_type(c: &TypeCall<'_>, min: usize) -> Result<Typed, ResolveError> {
         });
     }
     if c.len() == 2 {
-        types.push(c.coerce(1, Param::String)?);
+        types.push(c.coerce(1, TEXT)?);
     }
     Ok(Typed::new(types, T::Int64))
 }

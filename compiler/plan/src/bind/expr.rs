@@ -217,8 +217,8 @@ impl<'a> Binder<'a> {
                 self.call("positive", vec![x], span)
             }
             UnaryOperator::Not | UnaryOperator::BangNot => {
-                let x = self.bind_predicate(x, env)?;
-                Ok(not(x).at(origin_at(span)))
+                let value = self.bind_expr(x, env)?;
+                self.call("not", vec![value], span)
             }
             UnaryOperator::BitwiseNot => {
                 let x = self.bind_expr(x, env)?;
@@ -240,7 +240,8 @@ impl<'a> Binder<'a> {
             let (a, b) = (self.bind_expr(left, env)?, self.bind_expr(right, env)?);
             let (at, bt) = (self.span(left), self.span(right));
             let what = if matches!(op, B::And) { "an operand of AND" } else { "an operand of OR" };
-            let condition = match a.data_type == b.data_type {
+            let untyped = a.data_type == DataType::Null || b.data_type == DataType::Null;
+            let condition = match ssql_stdlib::common_type(&a.data_type, &b.data_type).is_some() && !untyped {
                 true => "DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE",
                 false => "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
             };
@@ -274,7 +275,7 @@ impl<'a> Binder<'a> {
             B::BitwiseXor | B::PGBitwiseXor => "^",
             B::PGBitwiseShiftLeft => "shiftleft",
             B::PGBitwiseShiftRight => "shiftright",
-            B::Custom(name) if name.eq_ignore_ascii_case("div") => "div",
+            B::Custom(name) if name == ">>>" => "shiftrightunsigned",
             other => return self.not_in_dialect(&format!("the operator `{other}`"), span),
         };
         let (a, b) = (self.bind_expr(left, env)?, self.bind_expr(right, env)?);
@@ -294,22 +295,8 @@ impl<'a> Binder<'a> {
         env: &Env<'_>,
     ) -> Fallible<Expr> {
         let x = self.bind_expr(x, env)?;
-        let mut items = vec![];
-        let mut common = x.data_type.clone();
-        for item in list {
-            let item = self.bind_expr(item, env)?;
-            common = match ssql_stdlib::common_type(&common, &item.data_type) {
-                Some(t) => t,
-                None => {
-                    return fail(
-                        "DATATYPE_MISMATCH.DATA_DIFF_TYPES",
-                        format!("IN compares {} with {}", x.data_type, item.data_type),
-                        span,
-                    );
-                }
-            };
-            items.push(item);
-        }
+        let items = list.iter().map(|item| self.bind_expr(item, env)).collect::<Fallible<Vec<_>>>()?;
+        let common = self.common(std::iter::once(&x).chain(&items), "IN", span)?;
         let x = cast(x, &common, CastMode::Ansi);
         let mut any: Option<Expr> = None;
         for item in items {
@@ -449,23 +436,21 @@ impl<'a> Binder<'a> {
         what: &str,
         span: Span,
     ) -> Fallible<DataType> {
-        let mut common: Option<DataType> = None;
-        for value in values {
-            common = Some(match common {
-                None => value.data_type.clone(),
-                Some(t) => match ssql_stdlib::common_type(&t, &value.data_type) {
-                    Some(t) => t,
-                    None => {
-                        return fail(
-                            "DATATYPE_MISMATCH.DATA_DIFF_TYPES",
-                            format!("the values of {what} have no common type: {t} and {}", value.data_type),
-                            span,
-                        );
-                    }
-                },
-            });
+        let types: Vec<&DataType> = values.into_iter().map(|v| &v.data_type).collect();
+        if types.is_empty() {
+            return Ok(DataType::Null);
         }
-        Ok(common.unwrap_or(DataType::Null))
+        ssql_stdlib::common_type_of(types.iter().copied()).map_or_else(
+            || {
+                let types: Vec<String> = types.iter().map(|t| t.to_string()).collect();
+                fail(
+                    "DATATYPE_MISMATCH.DATA_DIFF_TYPES",
+                    format!("the values of {what} have no common type: {}", types.join(", ")),
+                    span,
+                )
+            },
+            Ok,
+        )
     }
 
     /// COALESCE over values of a common type.

@@ -6,7 +6,7 @@ use ssql_ir::{CastMode, DataType, Expr, ExprKind, LambdaParam};
 use ssql_stdlib::{ArgType, FunctionKind};
 
 use super::expr::{implicit_name, struct_of};
-use super::operators::{arg_type, cast, is_null, resolve_error, resolved_call, string};
+use super::operators::{arg_type, cast, int, is_null, resolve_error, resolved_call, string};
 use super::{Binder, Clause, Env, LambdaFrame, Scope, origin_at};
 use crate::catalog::{SqlFunction, suggest};
 use crate::diag::{Fallible, fail, fail_help};
@@ -34,7 +34,8 @@ const CASTS: [&str; 12] = [
     "string",
 ];
 /// Functions that the planner lowers to kinds of their own, for did-you-mean.
-const CONDITIONAL: [&str; 7] = ["if", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "window_time"];
+const CONDITIONAL: [&str; 9] =
+    ["if", "coalesce", "nvl", "ifnull", "nvl2", "nullif", "nullifzero", "zeroifnull", "window_time"];
 
 /// How many parameters the lambda has that this higher-order function takes in that position; `None`: it takes none.
 fn hidden_params(function: &str, position: usize) -> Option<usize> {
@@ -152,6 +153,20 @@ impl<'a> Binder<'a> {
                 let null = Expr::literal(ssql_ir::Literal::Null, a.data_type.clone());
                 self.case(vec![(equal, null)], Some(a), span)
             }
+            "nullifzero" => {
+                count(&args, &[1])?;
+                let x = pop(&mut args);
+                let is_zero = self.equal("=", x.clone(), int(0), span)?;
+                let null = Expr::literal(ssql_ir::Literal::Null, x.data_type.clone());
+                self.case(vec![(is_zero, null)], Some(x), span)
+            }
+            "zeroifnull" => {
+                count(&args, &[1])?;
+                args.push(int(0));
+                self.coalesce(args, name, span)
+            }
+            // With two arguments it decodes bytes.
+            "decode" if args.len() > 2 => self.decode(args, span),
             "window_time" => {
                 count(&args, &[1])?;
                 match self.window_ref(&args[0]) {
@@ -169,6 +184,23 @@ impl<'a> Binder<'a> {
                 Ok(self.with_seed(call))
             }
         }
+    }
+
+    /// `decode(x, value, result, ...[, default])`: CASE with comparisons in which NULL equals NULL.
+    fn decode(&self, mut args: Vec<Expr>, span: Span) -> Fallible<Expr> {
+        let default = match args.len() % 2 {
+            0 => args.pop(),
+            _ => None,
+        };
+        let default = default.unwrap_or_else(|| Expr::literal(ssql_ir::Literal::Null, DataType::String));
+        let mut args = args.into_iter();
+        let mut branches = vec![];
+        if let Some(x) = args.next() {
+            while let (Some(value), Some(result)) = (args.next(), args.next()) {
+                branches.push((self.equal("<=>", x.clone(), value, span)?, result));
+            }
+        }
+        self.case(branches, Some(default), span)
     }
 
     /// Gives a random function without a seed one of its own: two calls in a statement are two numbers.
@@ -387,8 +419,14 @@ fn same_or_castable(from: &DataType, to: &DataType) -> bool {
     super::same_type(from, to) || ssql_stdlib::can_store_assign(from, to)
 }
 
-/// The lower-case name of a call.
+/// The lower-case name of a call, without the `system.builtin` that Spark's own functions may be called by.
 pub(super) fn function_name(f: &sql::Function) -> String {
+    let name = qualified_name(f);
+    let builtin = name.strip_prefix("system.").unwrap_or(&name).strip_prefix("builtin.");
+    builtin.map(str::to_owned).unwrap_or(name)
+}
+
+fn qualified_name(f: &sql::Function) -> String {
     f.name
         .0
         .iter()

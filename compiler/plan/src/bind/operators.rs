@@ -50,6 +50,9 @@ pub(crate) fn cast(expr: Expr, to: &DataType, mode: CastMode) -> Expr {
     Expr { kind: ExprKind::Cast { input: Box::new(expr), mode }, data_type: to.clone(), nullable, origin }
 }
 
+/// Arithmetic whose mistakes are NULL; texts in it are read by the same rule.
+const TRIED: [&str; 5] = ["try_add", "try_subtract", "try_multiply", "try_divide", "try_mod"];
+
 /// Operators that compare two values of one type.
 const COMPARISONS: [&str; 7] = ["=", "<=>", "<>", "<", "<=", ">", ">="];
 
@@ -109,6 +112,11 @@ pub(crate) fn boolean(value: bool) -> Expr {
 /// A BIGINT.
 pub(crate) fn bigint(value: i64) -> Expr {
     Expr::literal(Literal::Int(value), DataType::Int64)
+}
+
+/// An INT.
+pub(crate) fn int(value: i32) -> Expr {
+    Expr::literal(Literal::Int(value.into()), DataType::Int32)
 }
 
 /// A STRING.
@@ -179,7 +187,16 @@ impl<'a> Binder<'a> {
         }
         let types: Vec<ArgType> = args.iter().map(arg_type).collect();
         match ssql_stdlib::resolve_scalar(name, &types) {
-            Ok(resolved) => Ok(resolved_call(resolved, args, span)),
+            Ok(resolved) => {
+                if TRIED.contains(&name) {
+                    for (arg, to) in args.iter_mut().zip(&resolved.arg_types) {
+                        if arg.data_type == DataType::String {
+                            *arg = cast(std::mem::replace(arg, boolean(false)), to, CastMode::Try);
+                        }
+                    }
+                }
+                Ok(resolved_call(resolved, args, span))
+            }
             Err(e) => Err(resolve_error(e, &args, span)),
         }
     }

@@ -19,7 +19,7 @@ use super::arrays::array_of;
 use super::strings::TextLists;
 use crate::call::{Call, EvalResult};
 use crate::error::{EvalError, ResolveError};
-use crate::function::{FunctionDef, Generated, NullRule, Param, Ret, generator, scalar, scalar_with};
+use crate::function::{FunctionDef, Generated, NullRule, Ret, TEXT, generator, scalar, scalar_with};
 use crate::resolve::{ArgType, TypeCall, Typed};
 use crate::text::{parse_data_type, parse_schema};
 
@@ -36,19 +36,19 @@ pub const TABLE: &[FunctionDef] = &[
         "to_json(value[, options])",
         "to_json(named_struct('a', 1))",
     ),
-    scalar("get_json_object", &[Param::String, Param::String], Ret::String, path::get_json_object)
+    scalar("get_json_object", &[TEXT, TEXT], Ret::String, path::get_json_object)
         .nulls(NullRule::StrictNullable)
         .doc(
             "What a path leads to in a JSON text; NULL if nothing.",
             "get_json_object(text, path)",
             "get_json_object('{\"a\": [1, 2]}', '$.a[1]')",
         ),
-    scalar("json_array_length", &[Param::String], Ret::Int, array_length).nulls(NullRule::StrictNullable).doc(
+    scalar("json_array_length", &[TEXT], Ret::Int, array_length).nulls(NullRule::StrictNullable).doc(
         "Number of elements of a JSON array; NULL if the text is none.",
         "json_array_length(text)",
         "json_array_length('[1, 2]')",
     ),
-    scalar("json_object_keys", &[Param::String], Ret::With(texts), object_keys).nulls(NullRule::StrictNullable).doc(
+    scalar("json_object_keys", &[TEXT], Ret::With(texts), object_keys).nulls(NullRule::StrictNullable).doc(
         "Names of the members of a JSON object; NULL if the text is none.",
         "json_object_keys(text)",
         "json_object_keys('{\"a\": 1}')",
@@ -146,7 +146,7 @@ fn from_json_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
         )
         .at_arg(1));
     }
-    let mut types = vec![c.coerce(0, Param::String)?, T::String];
+    let mut types = vec![c.coerce(0, TEXT)?, T::String];
     types.extend(check_options(c, 2)?);
     Ok(Typed::new(types, schema).nullable(true))
 }
@@ -199,7 +199,7 @@ fn object_keys(c: &Call<'_>) -> EvalResult {
 
 fn schema_type(c: &TypeCall<'_>) -> Result<Typed, ResolveError> {
     c.count(1, 2)?;
-    let mut types = vec![c.coerce(0, Param::String)?];
+    let mut types = vec![c.coerce(0, TEXT)?];
     if c.args[0].literal.is_none() {
         return Err(ResolveError::new(
             "DATATYPE_MISMATCH.NON_FOLDABLE_INPUT",
