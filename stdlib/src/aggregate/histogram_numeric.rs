@@ -16,6 +16,7 @@ use super::{Aggregate, SKIP, SlotType, StateRows, codec};
 use crate::arrow::{arrow_type, conform};
 use crate::error::{DecodeError, EvalError, ResolveError};
 use crate::function::{FunctionDef, aggregate_with};
+use crate::functions::random::JavaRandom;
 use crate::resolve::{TypeCall, Typed};
 
 /// Entries of this family.
@@ -74,28 +75,14 @@ struct Bin {
 struct Bins {
     most: usize,
     bins: Vec<Bin>,
-    /// State of the generator.
-    chance: u64,
+    chance: JavaRandom,
 }
 
 crate::object_state!(Bins, |b| b.bins.capacity() * 16);
 
-/// Multiplier of `java.util.Random`.
-const MULTIPLIER: u64 = 0x5_DEEC_E66D;
-const MASK: u64 = (1 << 48) - 1;
-
 impl Bins {
     fn new(most: usize) -> Bins {
-        Bins { most, bins: vec![], chance: (31_183 ^ MULTIPLIER) & MASK }
-    }
-
-    fn draw(&mut self, bits: u32) -> u64 {
-        self.chance = self.chance.wrapping_mul(MULTIPLIER).wrapping_add(0xb) & MASK;
-        self.chance >> (48 - bits)
-    }
-
-    fn next_double(&mut self) -> f64 {
-        ((self.draw(26) << 27) + self.draw(27)) as f64 / (1u64 << 53) as f64
+        Bins { most, bins: vec![], chance: JavaRandom::new(31_183) }
     }
 
     fn insert(&mut self, v: f64) {
@@ -138,7 +125,7 @@ impl Bins {
                     (nearest, smallest, ties) = (i, gap, 1.0);
                 } else if gap == smallest {
                     ties += 1.0;
-                    if self.next_double() <= 1.0 / ties {
+                    if self.chance.next_double() <= 1.0 / ties {
                         nearest = i;
                     }
                 }
@@ -210,7 +197,7 @@ impl Aggregate for HistogramNumeric {
     fn encode(&self, rows: &StateRows<'_>, row: u32, out: &mut Vec<u8>) {
         let Some(bins) = rows.object::<Bins>(row, 0) else { return codec::put_len(out, 0) };
         codec::put_len(out, bins.most);
-        codec::put_i64(out, bins.chance as i64);
+        codec::put_i64(out, bins.chance.state() as i64);
         codec::put_len(out, bins.bins.len());
         for b in &bins.bins {
             codec::put_f64(out, b.x);
@@ -224,7 +211,7 @@ impl Aggregate for HistogramNumeric {
             return Ok(());
         }
         let mut bins = Bins::new(most);
-        bins.chance = codec::get_i64(input)? as u64 & MASK;
+        bins.chance = JavaRandom::at(codec::get_i64(input)? as u64);
         for _ in 0..codec::get_len(input)? {
             bins.bins.push(Bin { x: codec::get_f64(input)?, y: codec::get_f64(input)? });
         }

@@ -28,13 +28,17 @@ use crate::function::Eval;
 use crate::functions::lookup;
 
 pub mod approx_count_distinct;
+pub mod approx_top_k;
 pub mod basic;
+pub mod bitmap;
 pub mod boolean;
 pub mod codec;
 pub mod collect;
+pub mod count_min_sketch;
 pub mod distinct;
 pub mod first_last;
 pub mod histogram_numeric;
+pub mod hll_sketch;
 pub mod layout;
 pub mod min_max;
 pub mod moments;
@@ -109,11 +113,15 @@ pub fn is_free_of_order(function: &str) -> bool {
         "bit_and",
         "bit_or",
         "bit_xor",
+        "bitmap_and_agg",
+        "bitmap_construct_agg",
+        "bitmap_or_agg",
         "bool_and",
         "bool_or",
         "corr",
         "count",
         "count_if",
+        "count_min_sketch",
         "covar_pop",
         "covar_samp",
         "kurtosis",

@@ -81,6 +81,11 @@ pub(crate) fn xxhash64_column(array: &dyn Array) -> Result<Vec<u64>, EvalError> 
     Ok((0..array.len()).map(|row| hash(row, SEED)).collect())
 }
 
+/// Spark's Murmur3 of bytes.
+pub(crate) fn murmur3_bytes(bytes: &[u8], seed: i32) -> i32 {
+    Murmur3::bytes(bytes, seed as u32 as u64) as i32
+}
+
 /// A hash function over the primitive shapes. Seeds and results are 32 bits in Murmur3.
 trait Hasher: 'static {
     fn int(v: i32, seed: u64) -> u64;

@@ -43,6 +43,7 @@ pub mod aes;
 pub mod arithmetic;
 pub mod array_sets;
 pub mod arrays;
+pub mod bitmaps;
 pub mod bits;
 pub mod clock;
 pub mod comparison;
@@ -133,6 +134,11 @@ static FAMILIES: &[&[FunctionDef]] = &[
     crate::aggregate::percentile_approx::TABLE,
     crate::aggregate::approx_count_distinct::TABLE,
     crate::aggregate::histogram_numeric::TABLE,
+    crate::aggregate::approx_top_k::TABLE,
+    crate::aggregate::count_min_sketch::TABLE,
+    crate::aggregate::hll_sketch::TABLE,
+    crate::aggregate::bitmap::TABLE,
+    bitmaps::TABLE,
 ];
 
 static BY_NAME: LazyLock<AHashMap<&'static str, &'static FunctionDef>> = LazyLock::new(|| {

@@ -393,6 +393,52 @@ impl MersenneTwister {
     }
 }
 
+/// `java.util.Random`, where Spark's answers hang on its numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct JavaRandom(u64);
+
+impl JavaRandom {
+    const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+    const MASK: u64 = (1 << 48) - 1;
+
+    /// The generator that starts from a seed.
+    pub(crate) fn new(seed: i64) -> JavaRandom {
+        JavaRandom((seed as u64 ^ Self::MULTIPLIER) & Self::MASK)
+    }
+
+    /// The generator in a state that [`JavaRandom::state`] told.
+    pub(crate) fn at(state: u64) -> JavaRandom {
+        JavaRandom(state & Self::MASK)
+    }
+
+    /// Where it stands, 48 bits.
+    pub(crate) fn state(self) -> u64 {
+        self.0
+    }
+
+    fn draw(&mut self, bits: u32) -> u64 {
+        self.0 = self.0.wrapping_mul(Self::MULTIPLIER).wrapping_add(0xb) & Self::MASK;
+        self.0 >> (48 - bits)
+    }
+
+    /// `nextDouble()`: at least 0, below 1.
+    pub(crate) fn next_double(&mut self) -> f64 {
+        ((self.draw(26) << 27) + self.draw(27)) as f64 / (1u64 << 53) as f64
+    }
+
+    /// `nextInt(bound)` of a bound that is positive and no power of two: at least 0, below the bound.
+    pub(crate) fn next_below(&mut self, bound: i32) -> i32 {
+        loop {
+            let drawn = self.draw(31) as i32;
+            let number = drawn % bound;
+            // The last, incomplete run of numbers would make small ones likelier.
+            if drawn.wrapping_sub(number).wrapping_add(bound - 1) >= 0 {
+                return number;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

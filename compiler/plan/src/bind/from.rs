@@ -421,21 +421,39 @@ impl<'a> Binder<'a> {
         Ok(Rel { plan, scope })
     }
 
-    /// `range([start,] end [, step])`.
+    /// `range([start,] end [, step [, partitions]])`, of constants; the number of partitions says nothing here.
     fn bind_range(&mut self, args: Vec<Expr>, row: Plan, span: Span) -> Fallible<Rel> {
-        use super::operators::{bigint, cast};
-        let cast64 = |e: Expr| cast(e, &DataType::Int64, ssql_ir::CastMode::Ansi);
-        let mut args = args.into_iter().map(cast64);
-        let (start, end, step) = match (args.next(), args.next(), args.next()) {
-            (Some(end), None, None) => (bigint(0), end, bigint(1)),
-            (Some(start), Some(end), step) => (start, end, step.unwrap_or_else(|| bigint(1))),
-            _ => return fail("WRONG_NUM_ARGS.WITHOUT_SUGGESTION", "`range` takes 1 to 3 arguments", span),
-        };
+        if !(1..=4).contains(&args.len()) {
+            let message = format!("`range` takes 1 to 4 arguments, not {}", args.len());
+            return fail("WRONG_NUM_ARGS.WITHOUT_SUGGESTION", message, span);
+        }
+        let mut numbers = vec![];
+        for arg in args {
+            let t = arg.data_type.clone();
+            if t == DataType::Null || !ssql_stdlib::can_cast(&t, &DataType::Int64) {
+                return fail("UNEXPECTED_INPUT_TYPE", format!("`range` takes BIGINT, not {t}"), span);
+            }
+            let number = super::operators::cast(arg, &DataType::Int64, ssql_ir::CastMode::Ansi);
+            match ssql_stdlib::fold_constant(&number, &ssql_stdlib::EvalContext::default()) {
+                Some(ssql_ir::Literal::Int(n)) => numbers.push(n),
+                _ => return fail("NON_FOLDABLE_ARGUMENT", "the arguments of `range` have to be constants", span),
+            }
+        }
+        let (start, end) = if numbers.len() == 1 { (0, numbers[0]) } else { (numbers[0], numbers[1]) };
+        let step = numbers.get(2).copied().unwrap_or(1);
+        if step == 0 {
+            return fail("FAILED_FUNCTION_CALL", "the step of `range` must not be 0", span);
+        }
         // sequence() takes its last value in, range() leaves it out; an empty range has no rows.
-        let last = self.call("-", vec![end.clone(), bigint(1)], span)?;
-        let all = self.call("sequence", vec![start.clone(), last, step], span)?;
-        let some = self.call("<", vec![start, end], span)?;
-        let all = self.case(vec![(some, all)], None, span)?;
+        let (from, to, by) = (i128::from(start), i128::from(end), i128::from(step));
+        let n = (to - from + by - by.signum()) / by;
+        let all = match n {
+            ..=0 => Expr::literal(ssql_ir::Literal::Null, DataType::array(DataType::Int64)),
+            n => {
+                let bounds = [start, (from + (n - 1) * by) as i64, step].map(super::operators::bigint);
+                self.call("sequence", bounds.to_vec(), span)?
+            }
+        };
         let (plan, ids, _) = self.generate("explode", vec![all], false, row, span)?;
         let mut scope = Scope::default();
         scope.add(Some("range"), "id", ids[0]);
