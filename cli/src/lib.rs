@@ -30,7 +30,8 @@
 //! ```
 //!
 //! Sources and sinks of a program's own implement [`ssql_engine::connector::Connector`] and are registered with
-//! [`session::Session::register_connector`]; functions are written in SQL (`CREATE FUNCTION`).
+//! [`session::Session::register_connector`], scalar functions with [`session::Session::register_function`] (or written in SQL,
+//! `CREATE FUNCTION`).
 
 pub mod checkpoint;
 pub mod compile;

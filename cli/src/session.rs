@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::RecordBatch;
+use arrow::array::{ArrayRef, RecordBatch};
 use jiff::tz::TimeZone;
 use ssql_connectors::MemoryHub;
 use ssql_engine::connector::{Domain, Registry};
@@ -22,7 +22,7 @@ use ssql_grammar::ast::{ExplainStage, ObjectKind, ObjectName, Statement, Stateme
 use ssql_grammar::{Diagnostic, SourceFile, Span, Style, parse_script};
 use ssql_plan::statement::SinkTarget;
 use ssql_plan::{Catalog, Planned, plan_statement};
-use ssql_stdlib::EvalContext;
+use ssql_stdlib::{EvalContext, NativeFunction};
 
 use crate::compile::{self, Cranelift};
 use crate::metrics::Metrics;
@@ -247,6 +247,54 @@ impl Session {
         Ok(())
     }
 
+    /// Makes a scalar function known that is written in Rust: whole Arrow columns in, NULLs included, a column out. Calls
+    /// convert their arguments as INSERT would; queries started from now on know the function, also those
+    /// that a checkpoint restarts. It shadows a function of the library that has its name.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, AsArray, Float64Array};
+    /// # use ssql::session::{Outcome, Session, SessionConfig};
+    /// let mut session = Session::new(SessionConfig::default())?;
+    /// session.register_function("fahrenheit", "celsius DOUBLE", "DOUBLE", |args| {
+    ///     let celsius = args[0].as_primitive::<arrow::datatypes::Float64Type>();
+    ///     let out: Float64Array = celsius.iter().map(|c| c.map(|c| c * 9.0 / 5.0 + 32.0)).collect();
+    ///     Ok(Arc::new(out) as ArrayRef)
+    /// })?;
+    /// let outcomes = session.sql("SELECT fahrenheit(x) AS f FROM VALUES (100), (NULL) AS t(x)")?;
+    /// let Some(Outcome::Rows { batches, .. }) = outcomes.last() else { panic!("a SELECT gives rows") };
+    /// assert_eq!(batches[0].column(0).as_primitive::<arrow::datatypes::Float64Type>().value(0), 212.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `params`, a list of names and types as in a schema, or the type `returns` cannot be read.
+    pub fn register_function(
+        &mut self,
+        name: &str,
+        params: &str,
+        returns: &str,
+        eval: impl Fn(&[ArrayRef]) -> Result<ArrayRef, String> + Send + Sync + 'static,
+    ) -> Result<(), StartError> {
+        let unread = |what: &str, text: &str| {
+            StartError(user(
+                "PARSE_SYNTAX_ERROR",
+                format!("the {what} of the function `{name}` cannot be read: `{text}`"),
+            ))
+        };
+        let params = match params.trim() {
+            "" => vec![],
+            text => {
+                let schema = ssql_stdlib::parse_schema(text).ok_or_else(|| unread("parameters", text))?;
+                schema.fields.into_iter().map(|f| f.data_type).collect()
+            }
+        };
+        let returns = ssql_stdlib::parse_data_type(returns).ok_or_else(|| unread("type", returns))?;
+        let function = NativeFunction { name: name.to_owned(), params, returns, eval: Box::new(eval) };
+        self.catalog.natives.insert(function);
+        Ok(())
+    }
+
     /// Runs statements in order and returns what each gave: [`Session::run_script`] for a text that is no file.
     ///
     /// ```
@@ -442,8 +490,12 @@ impl Session {
 
     /// Runs a bounded query.
     fn run_rows(&self, plan: &ssql_plan::BatchPlan) -> Result<Vec<RecordBatch>, EngineError> {
-        let eval =
-            EvalContext { time_zone: self.time_zone(), now_micros: self.clock.now_micros(), ..EvalContext::default() };
+        let eval = EvalContext {
+            time_zone: self.time_zone(),
+            now_micros: self.clock.now_micros(),
+            natives: self.catalog.natives.clone(),
+            ..EvalContext::default()
+        };
         let tables = self.tables();
         ssql_engine::run_batch(&plan.pipeline, &tables, eval, &self.runtime())
     }
@@ -459,6 +511,7 @@ impl Session {
         let policy = if settings.get("watermark.policy") == "max" { Policy::Max } else { Policy::Min };
         let n_partitions = settings.get("state.partitions").parse().unwrap_or(self.pool.current_num_threads());
         RuntimeConfig {
+            natives: self.catalog.natives.clone(),
             pool: Arc::clone(&self.pool),
             n_partitions,
             kernels: Kernels { compiler: Some(Arc::new(Cranelift)), mode },

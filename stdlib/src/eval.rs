@@ -19,6 +19,7 @@ use crate::cast::cast_array;
 use crate::error::EvalError;
 use crate::function::{Eval, FunctionDef, Generated, NullRule};
 use crate::functions::lookup;
+use crate::native::NativeFunctions;
 
 /// What an evaluation depends on beside its input rows.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub struct EvalContext {
     pub first_row: u64,
     /// `current_user()`.
     pub user: String,
+    /// Functions that the embedding program has registered.
+    pub natives: NativeFunctions,
 }
 
 impl Default for EvalContext {
@@ -50,6 +53,7 @@ impl Default for EvalContext {
             seed: 0,
             first_row: 0,
             user: String::new(),
+            natives: NativeFunctions::default(),
         }
     }
 }
@@ -289,7 +293,7 @@ fn call<'a>(
     scope: &'a Scope<'a>,
     ctx: &'a EvalContext,
 ) -> Result<Value<'a>, EvalError> {
-    let def = lookup(function).ok_or_else(|| EvalError::internal(format!("unknown function `{function}`")))?;
+    let Some(def) = lookup(function) else { return call_native(expr, function, args, scope, ctx) };
     let Eval::Rows(run) = def.eval else {
         return Err(EvalError::internal(format!("`{function}` is no scalar function")));
     };
@@ -316,6 +320,23 @@ fn call<'a>(
     let array = run(&call).map_err(|e| e.at(expr.origin))?;
     debug_assert_eq!(array.len(), rows, "`{function}` gave the wrong number of rows");
     Ok(if constant { Value::Constant(array) } else { Value::Column(array) })
+}
+
+fn call_native<'a>(
+    expr: &'a Expr,
+    function: &str,
+    args: &'a [Expr],
+    scope: &'a Scope<'a>,
+    ctx: &'a EvalContext,
+) -> Result<Value<'a>, EvalError> {
+    let native = ctx.natives.get(function);
+    let native = native.ok_or_else(|| EvalError::internal(format!("unknown function `{function}`")))?;
+    let columns = args.iter().map(|a| expand(&evaluate_in(a, scope, ctx)?, scope.rows));
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    if scope.rows == 0 {
+        return Ok(Value::Column(new_null_array(&arrow_type(&expr.data_type), 0)));
+    }
+    Ok(Value::Column(native.call(&columns, scope.rows).map_err(|e| e.at(expr.origin))?))
 }
 
 fn cast<'a>(

@@ -19,6 +19,7 @@ pub mod error;
 pub mod eval;
 pub mod function;
 pub mod functions;
+pub mod native;
 pub mod resolve;
 #[cfg(test)]
 #[allow(dead_code, reason = "a family's tests may come and go; what they are written with stays")]
@@ -39,6 +40,7 @@ pub use crate::error::{DecodeError, EvalError, ResolveError};
 pub use crate::eval::{EvalContext, evaluate, filter_mask, fold_constant, generate};
 pub use crate::function::{Doc, FunctionDef, FunctionKind};
 pub use crate::functions::{catalogue, lookup};
+pub use crate::native::{NativeFunction, NativeFunctions};
 pub use crate::resolve::{
     ArgType, Resolved, function_kind, function_names, is_deterministic, lambda_param_types, resolve_aggregate,
     resolve_generator, resolve_scalar, resolve_window,

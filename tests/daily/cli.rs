@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 fn ssql(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ssql")).args(args).stdin(Stdio::null()).output().unwrap()
@@ -143,4 +143,58 @@ fn a_pipeline_is_tried_with_rows_of_ones_own() {
 fn completions_and_the_manual_page_come_from_the_arguments() {
     assert!(stdout(&ssql(&["completions", "bash"])).contains("--progress-log"));
     assert!(stdout(&ssql(&["man"])).contains(".TH ssql 1"));
+}
+
+/// Starts a query whose first batch takes long, and waits until that batch runs.
+fn in_a_long_batch(dir: &Path) -> Child {
+    let checkpoint = dir.join("cp");
+    let script = format!(
+        "CREATE STREAM s USING rate OPTIONS (rowsPerSecond 1); CREATE SINK o USING memory;
+         INSERT INTO o SELECT aggregate(sequence(1, 3000000 + value), 0L, (a, x) -> a + x) AS n FROM s EMIT APPEND
+         CHECKPOINT LOCATION '{}';",
+        checkpoint.display()
+    );
+    let file = dir.join("long.ssql");
+    std::fs::write(&file, script).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ssql"))
+        .args(["run", "--quiet", file.to_str().unwrap()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    for _ in 0..600 {
+        let planned = std::fs::read_dir(checkpoint.join("offsets")).is_ok_and(|mut d| d.next().is_some());
+        if planned {
+            return child;
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it has ended early");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("no batch began");
+}
+
+fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn the_first_signal_lets_the_batch_commit_and_the_second_ends_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = in_a_long_batch(dir.path());
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let committed = std::fs::read_dir(dir.path().join("cp/commits")).unwrap().count();
+    assert!(committed > 0, "the batch that ran has been committed");
+
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = in_a_long_batch(dir.path());
+    interrupt(&child);
+    // The first signal has to have been taken in; two at once are one.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    interrupt(&child);
+    let code = child.wait().unwrap().code();
+    assert_eq!(code, Some(130));
+    let checkpoint = dir.path().join("cp");
+    let verified = ssql(&["checkpoint", "verify", checkpoint.to_str().unwrap()]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
 }

@@ -1,7 +1,10 @@
 //! Each management feature of a StreamingQuery: status, progress, rates, waiting, the active list, stop, restart.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::datatypes::Int32Type;
 use ssql::render::cells;
 use ssql::session::{Outcome, Session, SessionConfig};
 use ssql_grammar::SourceFile;
@@ -265,4 +268,92 @@ fn many_queries_share_a_process() {
         assert_eq!(n, if i == 7 { 1 } else { 2 }, "query o{i}");
     }
     s.stop_all();
+}
+
+/// Fifty rate sources by one clock: every query gets every row of its own, and none waits for a stopped one.
+#[test]
+fn fifty_queries_over_rate_sources_get_the_same_share() {
+    let mut s = Session::new(SessionConfig { manual: true, ..SessionConfig::default() }).unwrap();
+    for i in 0..50 {
+        run(
+            &mut s,
+            &format!(
+                "CREATE STREAM s{i} USING rate OPTIONS (rowsPerSecond 100); CREATE SINK o{i} USING memory;
+                 CREATE QUERY q{i} AS INSERT INTO o{i} SELECT value FROM s{i} EMIT APPEND;"
+            ),
+        );
+    }
+    let counts = |s: &mut Session| -> Vec<String> {
+        (0..50).map(|i| rows(s, &format!("SELECT count(*) AS n FROM o{i};")).remove(0).remove(0)).collect()
+    };
+    run(&mut s, "PROCESS ALL AVAILABLE; ADVANCE CLOCK INTERVAL 10 SECONDS; PROCESS ALL AVAILABLE;");
+    assert_eq!(counts(&mut s), vec!["1000"; 50]);
+    run(&mut s, "STOP QUERY q7; ADVANCE CLOCK INTERVAL 10 SECONDS; PROCESS ALL AVAILABLE;");
+    let mut expected = vec!["2000"; 50];
+    expected[7] = "1000";
+    assert_eq!(counts(&mut s), expected);
+}
+
+/// `twice(x)`, which fails on 13 and panics on 14.
+fn register_twice(s: &mut Session) {
+    let twice = |args: &[ArrayRef]| {
+        let x = args[0].as_primitive::<Int32Type>();
+        assert!(!x.iter().flatten().any(|v| v == 14), "fourteen");
+        if x.iter().flatten().any(|v| v == 13) {
+            return Err("thirteen".to_owned());
+        }
+        Ok(Arc::new(x.iter().map(|v| v.map(|v| i64::from(v) * 2)).collect::<Int64Array>()) as ArrayRef)
+    };
+    s.register_function("twice", "x INT", "BIGINT", twice).unwrap();
+}
+
+#[test]
+fn a_function_of_the_program_is_called_in_batches_and_streams() {
+    let mut s = session();
+    register_twice(&mut s);
+    let out =
+        rows(&mut s, "SELECT TWICE(x) AS y FROM VALUES (1), (NULL), (4) AS t(x) WHERE coalesce(twice(x), 0) <> 2;");
+    assert_eq!(out, [["".to_owned()], ["8".to_owned()]]);
+    assert_eq!(rows(&mut s, "SELECT sum(twice(x)) AS y FROM VALUES (1), (4) AS t(x) GROUP BY twice(x) % 4;").len(), 2);
+    for jit in ["on", "off", "verify"] {
+        run(
+            &mut s,
+            &format!(
+                "SET jit = {jit}; CREATE STREAM m{jit} (k STRING, v INT) USING memory; CREATE SINK o{jit} USING memory;"
+            ),
+        );
+        run(
+            &mut s,
+            &format!(
+                "INSERT INTO o{jit} SELECT k, sum(twice(v)) AS n FROM m{jit} WHERE twice(v) > 2 AND v < 100 GROUP BY k EMIT UPDATE;
+                 INSERT INTO m{jit} VALUES ('a', 1), ('a', 2), ('b', 3), ('a', 5); PROCESS ALL AVAILABLE;"
+            ),
+        );
+        let mut out = rows(&mut s, &format!("SELECT k, n FROM o{jit};"));
+        out.sort();
+        assert_eq!(out, [["a".to_owned(), "14".to_owned()], ["b".to_owned(), "6".to_owned()]], "{jit}");
+    }
+}
+
+#[test]
+fn mistakes_of_a_programs_function_are_errors_of_the_query() {
+    let mut s = session();
+    register_twice(&mut s);
+    assert_eq!(error(&mut s, "SELECT twice(13) AS y;"), "FAILED_EXECUTE_UDF");
+    assert_eq!(error(&mut s, "SELECT twice(14) AS y;"), "FAILED_EXECUTE_UDF");
+    assert_eq!(error(&mut s, "SELECT twice(1, 2) AS y;"), "WRONG_NUM_ARGS.WITHOUT_SUGGESTION");
+    assert_eq!(error(&mut s, "SELECT twice(array(1)) AS y;"), "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE");
+    assert_eq!(error(&mut s, "SELECT twice(DISTINCT 1) AS y;"), "INVALID_SQL_SYNTAX");
+    let failure = s.run_script(&SourceFile::new("test", "SELECT twize(1) AS y;")).expect_err("no such function");
+    assert!(failure.to_string().contains("Did you mean `twice`?"), "{failure}");
+    s.register_function("short", "x INT", "INT", |args| Ok(args[0].slice(0, 0))).unwrap();
+    assert_eq!(error(&mut s, "SELECT short(1) AS y;"), "FAILED_EXECUTE_UDF");
+    s.register_function("other", "x INT", "STRING", |args| Ok(Arc::clone(&args[0]))).unwrap();
+    assert_eq!(error(&mut s, "SELECT other(1) AS y;"), "FAILED_EXECUTE_UDF");
+    assert!(s.register_function("wrong", "x NUMBERS", "INT", |args| Ok(Arc::clone(&args[0]))).is_err());
+    run(&mut s, "CREATE STREAM m (v INT) USING memory; CREATE SINK o USING memory;");
+    run(&mut s, "INSERT INTO o SELECT twice(v) AS y FROM m EMIT APPEND; INSERT INTO m VALUES (14);");
+    let handle = s.handle("o").unwrap();
+    assert!(handle.process_all_available().is_err());
+    assert_eq!(handle.error().expect("it has failed").condition, "FAILED_EXECUTE_UDF");
 }

@@ -90,6 +90,7 @@ impl Assistant {
             .map(str::to_owned)
             .collect();
         functions.extend(catalog.functions().map(|f| f.name.clone()));
+        functions.extend(catalog.natives.names().map(str::to_owned));
         Assistant {
             relations: catalog.relations().map(|r| r.name.clone()).collect(),
             columns: fields.map(|f| f.name.clone()).collect(),

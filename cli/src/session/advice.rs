@@ -13,12 +13,21 @@ const ENOUGH_ROWS: u64 = 100;
 /// Rows a batch of a file sink below which its files are tiny, and the batches after which that is said.
 const TINY: (i64, u32) = (1000, 50);
 
+/// Batches with rows in which the watermark stands still before that is said.
+const STANDSTILL: u32 = 20;
+/// Batches in a row in which the state grows and nothing leaves it, and the rows it then has, before that is said.
+const GROWTH: (u32, u64) = (50, 100_000);
+
 /// What has been seen of a query, and when advice was last given.
 #[derive(Debug, Default)]
 pub struct Advice {
     behind: u32,
     tiny: u32,
-    given: [Option<Instant>; 3],
+    /// The watermark, and the batches that it has stood there, held back by an input.
+    standing: (Option<String>, u32),
+    /// Rows of all states, and the batches in which they have only grown.
+    growing: (u64, u32),
+    given: [Option<Instant>; 5],
 }
 
 impl Advice {
@@ -52,7 +61,37 @@ impl Advice {
                 self.tiny, TINY.0
             ));
         }
+        if p.num_input_rows > 0 {
+            said.extend(self.note_standstill(p));
+            said.extend(self.note_growth(p));
+        }
         said
+    }
+
+    fn note_standstill(&mut self, p: &QueryProgress) -> Option<String> {
+        let watermark = p.event_time.get("watermark");
+        let still = !p.held_back.is_empty() && watermark == self.standing.0.as_ref();
+        self.standing = (watermark.cloned(), if still { self.standing.1 + 1 } else { 0 });
+        let watermark = watermark.filter(|_| self.standing.1 >= STANDSTILL && self.due(3))?;
+        Some(format!(
+            "the watermark has stood at {watermark} for {} batches, {}, and nothing closes meanwhile; WATERMARK ... IDLE AFTER \
+             lets an input go that has no rows",
+            self.standing.1, p.held_back
+        ))
+    }
+
+    fn note_growth(&mut self, p: &QueryProgress) -> Option<String> {
+        let rows: u64 = p.state_operators.iter().map(|s| s.num_rows_total).sum();
+        let removed: u64 = p.state_operators.iter().map(|s| s.num_rows_removed).sum();
+        let grows = removed == 0 && rows > self.growing.0;
+        self.growing = (rows, if grows { self.growing.1 + 1 } else { 0 });
+        (self.growing.1 >= GROWTH.0 && rows >= GROWTH.1 && self.due(4)).then(|| {
+            format!(
+                "the state has grown in each of the last {} batches, to {rows} rows, and none have left it; a watermark on a \
+                 column that is among the keys bounds it (EXPLAIN says what bounds each operator)",
+                self.growing.1
+            )
+        })
     }
 
     fn due(&mut self, advice: usize) -> bool {
@@ -87,6 +126,7 @@ mod tests {
             state_operators: Vec::new(),
             sources: Vec::new(),
             sink: SinkProgress { description: "MemorySink".to_owned(), num_output_rows: 1 },
+            held_back: String::new(),
         }
     }
 
@@ -98,6 +138,41 @@ mod tests {
         let mut advice = Advice::default();
         let said: usize = (0..20).map(|i| advice.note(&progress(10, f64::from(i % 4) * 10.0, 15.0)).len()).sum();
         assert_eq!(said, 0);
+    }
+
+    #[test]
+    fn a_watermark_that_stands_still_is_told_with_who_holds_it() {
+        let mut p = progress(10, 1.0, 2.0);
+        p.event_time.insert("watermark", "2024-01-01T00:00:00.000Z".to_owned());
+        let mut advice = Advice::default();
+        assert!((0..50).all(|_| advice.note(&p).is_empty()), "nobody holds it");
+        p.held_back = "held back by clicks.ts".to_owned();
+        let said: Vec<String> = (0..50).flat_map(|_| advice.note(&p)).collect();
+        assert!(said.len() == 1 && said[0].contains("held back by clicks.ts"), "{said:?}");
+        let mut advice = Advice::default();
+        for second in 10..60 {
+            p.event_time.insert("watermark", format!("2024-01-01T00:00:{second}.000Z"));
+            assert!(advice.note(&p).is_empty(), "it moves");
+        }
+    }
+
+    #[test]
+    fn state_that_only_grows_is_told() {
+        let mut p = progress(10, 1.0, 2.0);
+        p.state_operators.push(StateOperatorProgress::default());
+        let mut grow = |removed: u64| {
+            let mut advice = Advice::default();
+            let mut said = vec![];
+            for batch in 1..100 {
+                p.state_operators[0].num_rows_total = batch * 10_000;
+                p.state_operators[0].num_rows_removed = removed;
+                said.extend(advice.note(&p));
+            }
+            said
+        };
+        let said = grow(0);
+        assert!(said.len() == 1 && said[0].contains("to 500000 rows"), "{said:?}");
+        assert!(grow(1).is_empty());
     }
 
     #[test]

@@ -30,6 +30,7 @@ impl Session {
             Show::Functions => {
                 let mut names: Vec<String> = ssql_stdlib::function_names().map(str::to_owned).collect();
                 names.extend(self.catalog.functions().map(|f| f.name.clone()));
+                names.extend(self.catalog.natives.names().map(str::to_owned));
                 names.sort();
                 strings(&["function"], vec![names])
             }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use ssql_grammar::{Diagnostic, Span, ast};
 use ssql_ir::{ConnectorDesc, DataType, Delay, Field, Schema, Symbol};
+use ssql_stdlib::NativeFunctions;
 
 use crate::diag::Fallible;
 use crate::settings::Settings;
@@ -167,6 +168,8 @@ pub struct Catalog {
     functions: BTreeMap<String, SqlFunction>,
     connectors: BTreeMap<String, ConnectorDesc>,
     parameters: BTreeMap<String, String>,
+    /// Functions of the embedding program.
+    pub natives: NativeFunctions,
     /// Settings in force (SET).
     pub settings: Settings,
 }

@@ -53,6 +53,10 @@ pub struct QueryProgress {
     pub sources: Vec<SourceProgress>,
     /// The sink.
     pub sink: SinkProgress,
+    /// The inputs that keep the watermark where it is while others are ahead, as SHOW WATERMARKS says it; empty where none
+    /// does. Not part of Spark's JSON.
+    #[serde(skip)]
+    pub held_back: String,
 }
 
 /// `StateOperatorProgress`.

@@ -3,7 +3,7 @@
 use ssql_grammar::sql::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
 use ssql_grammar::{Diagnostic, Span};
 use ssql_ir::{CastMode, DataType, Expr, ExprKind, LambdaParam};
-use ssql_stdlib::{ArgType, FunctionKind};
+use ssql_stdlib::{ArgType, FunctionKind, NativeFunction};
 
 use super::expr::{implicit_name, struct_of};
 use super::operators::{arg_type, cast, int, is_null, resolve_error, resolved_call, string};
@@ -65,6 +65,9 @@ impl<'a> Binder<'a> {
         }
         if let Some(function) = self.catalog.function(&name) {
             return self.inline(function, f, span, env);
+        }
+        if let Some(native) = self.catalog.natives.get(&name) {
+            return self.bind_native(native, f, span, env);
         }
         match ssql_stdlib::function_kind(&name) {
             Some(FunctionKind::Aggregate) => return self.bind_aggregate(&name, f, span, env),
@@ -306,6 +309,36 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// A call of a function that the embedding program has registered.
+    fn bind_native(
+        &mut self,
+        native: &'a NativeFunction,
+        f: &'a sql::Function,
+        span: Span,
+        env: &Env<'_>,
+    ) -> Fallible<Expr> {
+        if has_aggregate_syntax(f) {
+            let message = format!("`{}` is no aggregate: it takes no DISTINCT, FILTER or IGNORE NULLS", native.name);
+            return fail("INVALID_SQL_SYNTAX", message, span);
+        }
+        let asts = self.argument_asts(&native.name, f, span)?;
+        if asts.len() != native.params.len() {
+            let message = format!("`{}` takes {} arguments, not {}", native.name, native.params.len(), asts.len());
+            return fail("WRONG_NUM_ARGS.WITHOUT_SUGGESTION", message, span);
+        }
+        let mut args = vec![];
+        for (ast, to) in asts.into_iter().zip(&native.params) {
+            let arg = self.bind_expr(ast, env)?;
+            if !same_or_castable(&arg.data_type, to) {
+                let message = format!("`{}` takes {to} here, not {}", native.name, arg.data_type);
+                return fail("DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE", message, self.span(ast));
+            }
+            args.push(cast(arg, to, CastMode::Ansi));
+        }
+        let name = native.name.to_lowercase();
+        Ok(Expr::call(&name, args, native.returns.clone(), true).at(origin_at(span)))
+    }
+
     /// A call of a SQL function: its body over the arguments.
     fn inline(&mut self, function: &'a SqlFunction, f: &'a sql::Function, span: Span, env: &Env<'_>) -> Fallible<Expr> {
         let mut given: Vec<Option<Expr>> = vec![None; function.params.len()];
@@ -386,6 +419,7 @@ impl<'a> Binder<'a> {
         let mut known: Vec<&str> =
             ssql_stdlib::function_names().chain(CONDITIONAL).chain(CASTS).chain(windows).collect();
         known.extend(self.catalog.functions().map(|f| f.name.as_str()));
+        known.extend(self.catalog.natives.names());
         if let Some((condition, why)) = refused_function(name) {
             return Box::new(Diagnostic::error(condition, format!("`{name}` {why}")).at(span));
         }

@@ -23,7 +23,7 @@ fn fold_plan(plan: &mut Plan, context: &EvalContext) {
 }
 
 fn context(catalog: &Catalog) -> EvalContext {
-    EvalContext { time_zone: catalog.settings.time_zone(), ..EvalContext::default() }
+    EvalContext { time_zone: catalog.settings.time_zone(), natives: catalog.natives.clone(), ..EvalContext::default() }
 }
 
 /// The expression with its constant parts computed.

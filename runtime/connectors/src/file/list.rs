@@ -52,6 +52,11 @@ impl Lister {
         self.location.components().take_while(|c| !is_glob(c)).collect()
     }
 
+    /// The directory or file that the location names; `None` of a glob.
+    pub(super) fn single_root(&self) -> Option<&Path> {
+        (!self.location.components().any(|c| is_glob(&c))).then_some(&self.location)
+    }
+
     /// Fails unless the location exists (a glob may match nothing yet).
     pub(super) fn check(&self) -> Result<(), ConnectorError> {
         let root = self.root();

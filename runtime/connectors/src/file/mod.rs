@@ -8,6 +8,7 @@ pub(crate) mod partitions;
 mod reader;
 mod source;
 mod split;
+mod watch;
 
 #[cfg(test)]
 mod tests;

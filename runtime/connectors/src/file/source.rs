@@ -8,12 +8,15 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 use serde::{Deserialize, Serialize};
-use ssql_engine::connector::{Batch, Compactor, ConnectorError, Domain, Offset, ReadLimit, Restored, Source, Split};
+use ssql_engine::connector::{
+    Arrival, Batch, Compactor, ConnectorError, Domain, Offset, ReadLimit, Restored, Source, Split, Wake,
+};
 use ssql_ir::Schema;
 
 use super::list::{FileEntry, Lister};
 use super::options::{CleanSource, FileOptions};
 use super::reader::FileReader;
+use super::watch::Watch;
 
 /// File lists kept after a restart: the batches that may still be replayed are among the newest.
 const KEPT_BATCHES: u64 = 16;
@@ -128,6 +131,8 @@ pub(super) struct FileSource {
     /// Files of the batches that may still be asked for.
     batches: BTreeMap<u64, Vec<FileEntry>>,
     frozen: bool,
+    /// What tells that files have come; `Some(None)`: nothing can.
+    watch: Option<Option<Watch>>,
 }
 
 impl FileSource {
@@ -143,6 +148,7 @@ impl FileSource {
             last: None,
             batches: BTreeMap::new(),
             frozen: false,
+            watch: None,
         }
     }
 
@@ -301,6 +307,13 @@ impl Source for FileSource {
         let bytes = bytes_of(&entry)?;
         self.batches.insert(log_offset, entry.files);
         Ok(Some(Batch { end: serde_json::json!({ "logOffset": log_offset }), log_entry: Some(bytes) }))
+    }
+
+    fn arrival(&mut self, _now_micros: i64, wake: &Wake) -> Arrival {
+        // The trees that a glob may match are not watched: they may be the whole file system.
+        let lister = &self.lister;
+        let watch = self.watch.get_or_insert_with(|| lister.single_root().and_then(|root| Watch::start(root, wake)));
+        if watch.is_some() { Arrival::Wakes } else { Arrival::Poll }
     }
 
     fn freeze(&mut self, _now_micros: i64) -> Result<(), ConnectorError> {

@@ -98,9 +98,9 @@ fn by_arrival(runner: &mut Runner, shared: &Shared, wake: &Wake) -> Result<()> {
 fn by_the_clock(runner: &mut Runner, shared: &Shared, interval: i64) -> Result<()> {
     while !shared.stop_requested() {
         let began = runner.now_micros();
-        let next = next_multiple(began, interval);
         let ran = step(runner, shared, ReadLimit::Options)?;
-        let took = runner.now_micros() - began;
+        let ended = runner.now_micros();
+        let (took, next) = (ended - began, next_trigger(began, ended, interval));
         if took > interval {
             tracing::warn!(
                 query = runner.name(),
@@ -166,6 +166,11 @@ fn continuous(runner: &mut Runner, shared: &Shared, wake: &Wake, interval: i64) 
     }
 }
 
+/// When the batch after one that began and ended at these times begins.
+fn next_trigger(began: i64, ended: i64, interval: i64) -> i64 {
+    next_multiple(began, interval).max(ended)
+}
+
 /// The next multiple of the interval after this time.
 fn next_multiple(now: i64, interval: i64) -> i64 {
     (now.div_euclid(interval) + 1) * interval
@@ -184,5 +189,20 @@ mod tests {
         assert_eq!(super::next_multiple(9, 10), 10);
         assert_eq!(super::next_multiple(10, 10), 20);
         assert_eq!(super::next_multiple(-5, 10), 0);
+    }
+
+    #[test]
+    fn a_batch_that_overruns_is_followed_at_once_and_does_not_pile_up() {
+        let mut began = 0;
+        let starts: Vec<i64> = [3, 25, 2, 10, 11, 1]
+            .into_iter()
+            .map(|took| {
+                let next = super::next_trigger(began, began + took, 10);
+                std::mem::replace(&mut began, next)
+            })
+            .collect();
+        // The batch of 10 that takes 25 is followed at 35 by one batch, not by those of 20 and 30.
+        assert_eq!(starts, [0, 10, 35, 40, 50, 61]);
+        assert_eq!(began, 70);
     }
 }

@@ -82,6 +82,8 @@ pub struct RuntimeConfig {
     pub kernels: Kernels,
     /// How several watermarks become one.
     pub policy: Policy,
+    /// Functions of the embedding program.
+    pub natives: ssql_stdlib::NativeFunctions,
     /// Set from outside, it ends the batch queries that are running.
     pub cancel: Arc<AtomicBool>,
 }
@@ -96,6 +98,7 @@ impl RuntimeConfig {
             .map_err(|e| crate::error::EngineError::internal(format!("no worker threads: {e}")))?;
         let n_partitions = pool.current_num_threads();
         Ok(RuntimeConfig {
+            natives: ssql_stdlib::NativeFunctions::default(),
             pool: Arc::new(pool),
             n_partitions,
             kernels,

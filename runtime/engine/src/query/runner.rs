@@ -18,7 +18,7 @@ use crate::exec::{BatchInput, BatchReport, Executor};
 use crate::graph::Unit;
 use crate::progress::{QueryProgress, SinkProgress, SourceProgress, StateOperatorProgress, iso_millis};
 use crate::query::batch::executor;
-use crate::query::watermarks::{WatermarkStatus, watermark_status};
+use crate::query::watermarks::{WatermarkStatus, held_back_by, watermark_status};
 use crate::query::{QuerySpec, Trigger};
 use crate::stateful;
 use crate::watermark::{BatchWatermark, EventTimeStats, SavedWatermarks, WatermarkTracker};
@@ -303,6 +303,7 @@ impl Runner {
                 now_micros: planned.timestamp,
                 batch_id: batch as i64,
                 seed: batch,
+                natives: self.spec.runtime.natives.clone(),
                 ..EvalContext::default()
             },
             watermark: planned.watermark,
@@ -475,6 +476,7 @@ impl Runner {
             state_operators: self.state_operators(report),
             sources,
             sink: SinkProgress { description: self.spec.sink.description(), num_output_rows: delivered as i64 },
+            held_back: held_back_by(&self.executor.graph().pipeline, &self.tracker, planned.timestamp),
         }
     }
 

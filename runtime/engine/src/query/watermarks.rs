@@ -39,7 +39,7 @@ pub(crate) fn watermark_status(
         return Vec::new();
     }
     let mut query = line("query".to_owned(), Some(tracker.global()));
-    query.note = held_back_by(&graph.pipeline, tracker, &inputs);
+    query.note = held_back_by(&graph.pipeline, tracker, now_micros);
     let mut all = vec![query];
     for (node, value, idle) in &inputs {
         let mut input = line(format!("input {}", name_of(&graph.pipeline, *node)), *value);
@@ -63,8 +63,8 @@ pub(crate) fn watermark_status(
 }
 
 /// The inputs whose progress decides: under `min` the last, under `max` the first, where there are others.
-fn held_back_by(pipeline: &Pipeline, tracker: &WatermarkTracker, inputs: &[(NodeId, Option<i64>, bool)]) -> String {
-    let active: Vec<_> = inputs.iter().filter(|(_, _, idle)| !idle).collect();
+pub(crate) fn held_back_by(pipeline: &Pipeline, tracker: &WatermarkTracker, now_micros: i64) -> String {
+    let active: Vec<_> = tracker.inputs(now_micros).filter(|(_, _, idle)| !idle).collect();
     if active.len() < 2 {
         return String::new();
     }

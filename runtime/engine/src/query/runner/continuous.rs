@@ -118,6 +118,7 @@ impl Runner {
                 now_micros: now,
                 batch_id: self.next_batch as i64,
                 seed: passage,
+                natives: self.spec.runtime.natives.clone(),
                 ..EvalContext::default()
             },
             watermark: BatchWatermark::default(),
