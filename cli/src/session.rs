@@ -1,6 +1,7 @@
 //! A session: the catalog, the connectors, the running queries, and the execution of statements.
 
 mod advice;
+mod bell;
 mod describe;
 mod query;
 pub mod rehearse;
@@ -28,6 +29,8 @@ use crate::compile::{self, Cranelift};
 use crate::metrics::Metrics;
 
 pub use self::describe::strings;
+
+use self::bell::Bell;
 
 /// How a session is set up.
 #[derive(Debug, Clone, Default)]
@@ -133,6 +136,7 @@ pub struct Stopper {
     queries: Queries,
     interrupt: Arc<AtomicBool>,
     stopping: Arc<AtomicBool>,
+    bell: Arc<Bell>,
 }
 
 impl Stopper {
@@ -145,6 +149,7 @@ impl Stopper {
     /// Stops the running statement; queries go on.
     pub fn interrupt(&self) {
         self.interrupt.store(true, Ordering::SeqCst);
+        self.bell.ring();
     }
 }
 
@@ -165,6 +170,8 @@ pub struct Session {
     interrupt: Arc<AtomicBool>,
     /// Set from outside: no further statement is to begin.
     stopping: Arc<AtomicBool>,
+    /// Rung when a query ends and at an interrupt.
+    bell: Arc<Bell>,
 }
 
 impl Session {
@@ -209,6 +216,7 @@ impl Session {
             progress_log,
             interrupt: Arc::default(),
             stopping: Arc::default(),
+            bell: Arc::default(),
         })
     }
 
@@ -228,6 +236,7 @@ impl Session {
             queries: Arc::clone(&self.queries),
             interrupt: Arc::clone(&self.interrupt),
             stopping: Arc::clone(&self.stopping),
+            bell: Arc::clone(&self.bell),
         }
     }
 
@@ -326,7 +335,12 @@ impl Session {
         if diagnostics.iter().any(Diagnostic::is_error) {
             return Err(Failure { file: file.clone(), diagnostics });
         }
+        // An interrupt is meant for what ran then.
+        self.interrupt.store(false, Ordering::SeqCst);
         for statement in &script.statements {
+            if self.stopping.load(Ordering::SeqCst) {
+                return Ok(());
+            }
             let planned = self.plan(statement).map_err(|found| {
                 let diagnostics = found.into_iter().map(|d| self.with_first_definition(file, d)).collect();
                 Failure { file: file.clone(), diagnostics }

@@ -47,6 +47,111 @@ fn keys(value: &serde_json::Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
+/// Keys of `durationMs` in Spark 4.3, for rate to memory, files to files and a windowed count alike.
+const SPARK_DURATIONS: [&str; 7] =
+    ["addBatch", "commitOffsets", "getBatch", "latestOffset", "queryPlanning", "triggerExecution", "walCommit"];
+
+/// What Spark 4.3 prints for rate into memory and for files into files under a checkpoint: key for key, nothing more.
+#[test]
+fn progress_of_rate_and_of_files_has_sparks_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("in")).unwrap();
+    std::fs::write(dir.path().join("in/a.json"), "{\"k\":\"a\"}\n{\"k\":\"b\"}\n").unwrap();
+    let mut s = Session::new(SessionConfig { base_dir: dir.path().to_path_buf(), ..SessionConfig::default() }).unwrap();
+    run(
+        &mut s,
+        "CREATE STREAM r USING rate OPTIONS (rowsPerSecond 1000); CREATE SINK m USING memory;
+         CREATE QUERY rm AS INSERT INTO m SELECT value FROM r EMIT APPEND;
+         CREATE STREAM f (k STRING) USING json LOCATION 'in'; CREATE SINK o USING parquet LOCATION 'out';
+         CREATE QUERY ff AS INSERT INTO o SELECT k FROM f EMIT APPEND TRIGGER AVAILABLE NOW CHECKPOINT LOCATION 'cp';
+         AWAIT QUERY ff;",
+    );
+    let rate = s.handle("rm").unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while rate.recent_progress(1).is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for (query, rows, offset, sink) in [("rm", None, "number", "MemorySink"), ("ff", Some(2), "logOffset", "FileSink[")]
+    {
+        let json = s.handle(query).unwrap().recent_progress(1)[0].json();
+        let progress: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            keys(&progress),
+            [
+                "id",
+                "runId",
+                "name",
+                "timestamp",
+                "batchId",
+                "batchDuration",
+                "numInputRows",
+                "inputRowsPerSecond",
+                "processedRowsPerSecond",
+                "durationMs",
+                "stateOperators",
+                "sources",
+                "sink"
+            ],
+            "{query}"
+        );
+        assert_eq!(keys(&progress["durationMs"]), SPARK_DURATIONS, "{query}");
+        let source = &progress["sources"][0];
+        assert_eq!(keys(source)[..4], ["description", "startOffset", "endOffset", "latestOffset"], "{query}");
+        assert_eq!(keys(source).len(), 7, "{query}: {source}");
+        let end = &source["endOffset"];
+        assert!(if offset == "number" { end.is_number() } else { keys(end) == [offset] }, "{query}: {end}");
+        assert_eq!(keys(&progress["sink"]), ["description", "numOutputRows"]);
+        assert!(progress["sink"]["description"].as_str().unwrap().starts_with(sink), "{json}");
+        assert!(rows.is_none_or(|n| progress["numInputRows"] == n), "{json}");
+    }
+    s.stop_all();
+}
+
+/// AWAIT sleeps until a query ends or the statement is interrupted: neither is looked for by the clock.
+#[test]
+fn waiting_ends_with_a_query_or_an_interrupt() {
+    let mut s = session();
+    run(&mut s, SETUP);
+    run(&mut s, "CREATE SINK p USING memory; CREATE QUERY q AS INSERT INTO o SELECT k FROM m EMIT APPEND;");
+    run(&mut s, "CREATE QUERY r AS INSERT INTO p SELECT 10 / v AS v FROM m EMIT APPEND;");
+    // The second of those waited for ends.
+    run(&mut s, "INSERT INTO m VALUES (NULL, 'a', 0);");
+    assert_eq!(error(&mut s, "AWAIT ANY QUERY;"), "DIVIDE_BY_ZERO");
+    let stopper = s.stopper();
+    let (done, rest) = std::sync::mpsc::channel::<()>();
+    // Again and again: one that comes before the statement has begun is not meant for it.
+    let interrupt = std::thread::spawn(move || {
+        while rest
+            .recv_timeout(Duration::from_millis(20))
+            .is_err_and(|e| e == std::sync::mpsc::RecvTimeoutError::Timeout)
+        {
+            stopper.interrupt();
+        }
+    });
+    assert_eq!(error(&mut s, "AWAIT QUERY q;"), "OPERATION_CANCELED");
+    drop(done);
+    interrupt.join().unwrap();
+    assert!(s.handle("q").unwrap().is_active());
+    // What comes after an interrupted statement runs.
+    assert!(rows(&mut s, "SELECT * FROM o;").len() <= 1);
+    run(&mut s, "AWAIT QUERY q TIMEOUT INTERVAL 10 MILLISECONDS;");
+    s.stop_all();
+}
+
+#[test]
+fn a_stop_runs_no_further_statement() {
+    let mut s = session();
+    run(&mut s, SETUP);
+    run(&mut s, "CREATE QUERY q AS INSERT INTO o SELECT k FROM m EMIT APPEND;");
+    let stopper = s.stopper();
+    let stop = std::thread::spawn(move || stopper.stop());
+    // However the two interleave, the query ends, and nothing is created behind it.
+    run(&mut s, "AWAIT QUERY q; CREATE SINK never USING memory;");
+    stop.join().unwrap();
+    assert!(s.catalog().relation("never").is_none());
+    assert!(s.await_all().is_ok() && !s.handle("q").unwrap().is_active());
+}
+
 /// The key sets and formats that Spark 4.3 prints for the same queries.
 #[test]
 fn progress_is_sparks() {
@@ -80,11 +185,7 @@ fn progress_is_sparks() {
             "sink"
         ]
     );
-    let durations = keys(&progress["durationMs"]);
-    for key in ["addBatch", "getBatch", "latestOffset", "queryPlanning", "triggerExecution"] {
-        assert!(durations.contains(&key), "{durations:?}");
-    }
-    assert!(durations.is_sorted());
+    assert_eq!(keys(&progress["durationMs"]), SPARK_DURATIONS);
     assert_eq!(keys(&progress["eventTime"]), ["avg", "max", "min", "watermark"]);
     assert_eq!(progress["eventTime"]["max"], "2024-01-01T00:10:00.000Z");
     assert_eq!(progress["eventTime"]["watermark"], "1970-01-01T00:00:00.000Z");

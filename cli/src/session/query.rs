@@ -94,11 +94,17 @@ impl Session {
             Some(policy) => QueryHandle::start_again_on_failure(Box::new(make), policy, on_progress)?,
             None => QueryHandle::start(make()?, on_progress)?,
         });
+        let bell = Arc::clone(&self.bell);
+        handle.on_end(Box::new(move || bell.ring()));
         let notes = handle.notes().to_vec();
         let mut queries = self.queries();
         queries.retain(|q| !q.handle.name().eq_ignore_ascii_case(&name));
-        queries.push(Started { handle, file: file.clone(), span, reported: false });
+        queries.push(Started { handle: Arc::clone(&handle), file: file.clone(), span, reported: false });
         drop(queries);
+        // A stop that came while the query was being started has not seen it.
+        if self.stopping.load(Ordering::SeqCst) {
+            handle.request_stop();
+        }
         Ok((name, notes))
     }
 
@@ -258,21 +264,18 @@ impl Session {
     /// # Errors
     /// The statement was stopped from outside.
     fn await_any(&self, handles: &[Arc<QueryHandle>], timeout: Option<Duration>) -> Result<Option<String>> {
-        const STEP: Duration = Duration::from_millis(20);
         let deadline = timeout.map(|t| std::time::Instant::now() + t);
         while !handles.is_empty() {
+            let seen = self.bell.rung();
             if let Some(ended) = handles.iter().find(|h| !h.is_active()) {
                 return Ok(Some(ended.name().to_owned()));
             }
             if self.interrupt.load(Ordering::SeqCst) {
                 return Err(canceled());
             }
-            let now = std::time::Instant::now();
-            let left = deadline.map_or(STEP, |d| d.saturating_duration_since(now));
-            if left.is_zero() {
+            if !self.bell.wait_after(seen, deadline) {
                 return Ok(None);
             }
-            handles[0].await_termination(Some(STEP.min(left)));
         }
         Ok(None)
     }

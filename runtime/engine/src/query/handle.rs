@@ -25,6 +25,9 @@ pub(super) const NEXT_TRIGGER: &str = "Waiting for next trigger";
 /// Called after each micro-batch, on the query's thread.
 pub type OnProgress = Box<dyn Fn(&QueryProgress) + Send + Sync>;
 
+/// Called once when a query has ended, on the thread that ended it.
+pub type OnEnd = Box<dyn FnOnce() + Send>;
+
 /// Makes what a query is started with: its sources and its sink anew each time.
 pub type MakeSpec = Box<dyn FnMut() -> Result<QuerySpec> + Send>;
 
@@ -60,6 +63,8 @@ struct State {
     /// With `stop`: end event time first.
     drain: bool,
     ended: bool,
+    /// Whom to tell of the end.
+    on_end: Vec<OnEnd>,
     /// Someone asks where the watermarks stand, and the answer.
     asked: bool,
     watermarks: Vec<WatermarkStatus>,
@@ -81,6 +86,17 @@ impl Shared {
     fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.lock());
         self.changed.notify_all();
+    }
+
+    /// The query has ended.
+    fn end(&self, change: impl FnOnce(&mut State)) {
+        let mut told = Vec::new();
+        self.update(|s| {
+            change(s);
+            s.ended = true;
+            told = std::mem::take(&mut s.on_end);
+        });
+        told.into_iter().for_each(|call| call());
     }
 
     pub(super) fn status(&self, message: &str, data: bool, active: bool) {
@@ -200,6 +216,7 @@ impl QueryHandle {
                 stop: false,
                 drain: false,
                 ended: false,
+                on_end: Vec::new(),
                 asked: false,
                 watermarks: Vec::new(),
                 idle: 0,
@@ -220,9 +237,8 @@ impl QueryHandle {
                 .name(format!("ssql-{name}"))
                 .spawn(move || {
                     let result = drive_on(runner, &of_thread, again.as_mut());
-                    of_thread.update(|s| {
+                    of_thread.end(|s| {
                         s.error = result.err().map(Arc::new);
-                        s.ended = true;
                         let message = match &s.error {
                             Some(e) => format!("Terminated with exception: {}", e.message),
                             None => "Stopped".to_owned(),
@@ -278,6 +294,17 @@ impl QueryHandle {
         !self.shared.lock().ended
     }
 
+    /// Has `call` called when the query ends; at once if it has ended. Whoever waits for several queries waits by this.
+    pub fn on_end(&self, call: OnEnd) {
+        let mut state = self.shared.lock();
+        if !state.ended {
+            state.on_end.push(call);
+            return;
+        }
+        drop(state);
+        call();
+    }
+
     /// Asks the query to end after its current batch, without waiting.
     pub fn request_stop(&self) {
         self.shared.update(|s| s.stop = true);
@@ -330,10 +357,7 @@ impl QueryHandle {
             Driver::Manual(runner) => {
                 let watermarks = runner.as_ref().map(|r| r.watermarks()).unwrap_or_default();
                 *runner = None;
-                self.shared.update(|s| {
-                    s.watermarks = watermarks;
-                    s.ended = true;
-                });
+                self.shared.end(|s| s.watermarks = watermarks);
             }
         }
     }
@@ -371,10 +395,7 @@ impl QueryHandle {
                 if let Err(e) = result {
                     let e = runner.attribute(e);
                     *slot = None;
-                    self.shared.update(|s| {
-                        s.error = Some(Arc::new(e));
-                        s.ended = true;
-                    });
+                    self.shared.end(|s| s.error = Some(Arc::new(e)));
                 }
             }
         } else {

@@ -336,7 +336,7 @@ impl Runner {
             }
         };
         failpoint::reach("sink-before-commit")?;
-        let delivered = timed(&mut timing, "commitBatch", || sink.commit(&target, staged))?;
+        let delivered = timed(&mut timing, "addBatch", || sink.commit(&target, staged))?;
         failpoint::reach("sink-after-commit")?;
 
         let graph = self.executor.graph();
@@ -424,6 +424,11 @@ impl Runner {
         let millis = took.as_millis() as u64;
         timing.insert("triggerExecution", millis);
         timing.entry("queryPlanning").or_insert(0);
+        if self.checkpoint.is_none() {
+            // Spark always has a checkpoint, if only a temporary one.
+            timing.entry("walCommit").or_insert(0);
+            timing.entry("commitOffsets").or_insert(0);
+        }
 
         let mut event_time = BTreeMap::new();
         if !self.tracker.is_empty() {
@@ -556,7 +561,7 @@ fn kind_of(description: &str) -> String {
     description.split_once('[').map_or(description, |(kind, _)| kind).to_owned()
 }
 
-/// Runs a step and notes its milliseconds.
+/// Runs a step and adds to its milliseconds.
 fn timed<T, E>(
     timing: &mut BTreeMap<&'static str, u64>,
     step: &'static str,
@@ -567,6 +572,6 @@ where
 {
     let began = Instant::now();
     let result = run();
-    timing.insert(step, began.elapsed().as_millis() as u64);
+    *timing.entry(step).or_insert(0) += began.elapsed().as_millis() as u64;
     Ok(result?)
 }
