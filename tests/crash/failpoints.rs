@@ -20,7 +20,20 @@ fn job() -> Job {
         " PARTITIONED BY (k) OPTIONS (compactInterval 2)",
     );
     let script = std::fs::read_to_string(job.path("job.ssql")).unwrap();
-    job.write_script(&script.replace("/nowhere", &job.path("archive").display().to_string()));
+    let script = script.replace("/nowhere", &job.path("archive").display().to_string());
+    // Late rows go to a second sink, in the same transaction.
+    let script = script.replace("EMIT APPEND", "EMIT APPEND LATE DATA TO late");
+    job.write_script(
+        &script.replace("INSERT INTO out", "CREATE SINK late USING json LOCATION 'late';\nINSERT INTO out"),
+    );
+    for n in (3..FILES).step_by(3) {
+        let file = job.path("a").join(format!("{n:06}.json"));
+        let modified = file.metadata().unwrap().modified().unwrap();
+        let mut text = std::fs::read_to_string(&file).unwrap();
+        text.push_str(&format!("{{\"ts\":\"2024-05-01 00:00:{n:02}\",\"k\":\"late\",\"v\":{n}}}\n"));
+        std::fs::write(&file, text).unwrap();
+        std::fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+    }
     job
 }
 
@@ -33,13 +46,24 @@ fn before(point: &str) -> Option<&'static str> {
     }
 }
 
-/// The rows of an uninterrupted run.
-fn expected() -> Vec<String> {
+/// The rows of an uninterrupted run, and its late ones.
+fn expected() -> [Vec<String>; 2] {
     let whole = job();
     whole.finish();
-    let rows = whole.rows();
+    let [rows, late] = rows(&whole);
     assert!(rows.len() > 50, "{} rows", rows.len());
-    rows
+    assert_eq!(late.len(), 5, "{late:?}");
+    [rows, late]
+}
+
+fn rows(job: &Job) -> [Vec<String>; 2] {
+    [job.rows(), job.rows_in("late")]
+}
+
+fn assert_all_same(job: &Job, expected: &[Vec<String>; 2], what: &str) {
+    let [rows, late] = rows(job);
+    assert_same(&rows, &expected[0], what);
+    assert_same(&late, &expected[1], &format!("{what}: late rows"));
 }
 
 /// A part of the points, so that the parts run at the same time.
@@ -58,7 +82,7 @@ fn ended_at(points: impl Iterator<Item = &'static str>) {
         // And once more, somewhere later, if it is reached again.
         job.dies_at(&format!("{point}:2"));
         job.finish();
-        assert_same(&job.rows(), &expected, point);
+        assert_all_same(&job, &expected, point);
         job.assert_clean(point);
         let verified = job.tool(&["verify"]);
         assert!(verified.status.success(), "{point}: {}", text(&verified));
@@ -79,7 +103,7 @@ fn failed_at(points: impl Iterator<Item = &'static str>) {
         assert!(!output.status.success() || beside, "`{point}` did not fail: {said}");
         assert!(!said.contains("panicked") && !said.contains("INTERNAL_ERROR"), "{point}: {said}");
         job.finish();
-        assert_same(&job.rows(), &expected, point);
+        assert_all_same(&job, &expected, point);
         job.assert_clean(point);
     }
 }

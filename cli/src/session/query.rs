@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ssql_engine::checkpoint::Durability;
 use ssql_engine::connector::{Declaration, Options};
+use ssql_engine::late::{LateData, LateSink};
 use ssql_engine::progress::QueryProgress;
 use ssql_engine::query::RestartPolicy;
 use ssql_engine::query::batch::canceled;
@@ -29,9 +30,6 @@ impl Session {
         span: Span,
         mut plan: StreamingPlan,
     ) -> Result<(String, Vec<String>)> {
-        if plan.late_data_to.is_some() {
-            return Err(not_yet("LATE DATA TO"));
-        }
         if plan.sink == SinkTarget::Console {
             self.name_console_query(&mut plan);
         }
@@ -54,6 +52,7 @@ impl Session {
             }
         }
         let sink = self.sink_declaration(&plan)?;
+        let late = self.late_declaration(&plan)?;
         let trigger = match plan.trigger {
             _ if self.config.manual => Trigger::Manual,
             ssql_plan::Trigger::Default => Trigger::Default,
@@ -83,6 +82,13 @@ impl Session {
                 sources: sources.iter().map(open).collect::<Result<_>>()?,
                 tables: tables.clone(),
                 sink: connector_of(&registry, &sink.0)?.sink(&sink.1)?,
+                late: match &late {
+                    Some((data, connector, declaration)) => Some(LateSink {
+                        data: data.clone(),
+                        sink: connector_of(&registry, connector)?.sink(declaration)?,
+                    }),
+                    None => None,
+                },
                 trigger,
                 close_at_end,
                 time_zone: time_zone.clone(),
@@ -135,6 +141,22 @@ impl Session {
         if let Some(root) = plan.checkpoint.as_ref().and_then(|c| c.strip_suffix(&format!("/{first}"))) {
             plan.checkpoint = Some(format!("{root}/{}", plan.name));
         }
+    }
+
+    /// As [`Session::sink_declaration`], of the sink of late rows, and what goes there.
+    fn late_declaration(&mut self, plan: &StreamingPlan) -> Result<Option<(LateData, String, Declaration)>> {
+        let Some(name) = &plan.late_data_to else { return Ok(None) };
+        let gone =
+            || EngineError::internal(format!("the plan sends late rows to `{name}`, which has no place for them"));
+        let data = LateData::of(&plan.pipeline).ok_or_else(gone)?;
+        let relation = self.catalog.relation(name).ok_or_else(gone)?;
+        if relation.foreach_batch.is_some() {
+            return Err(not_yet("FOREACH BATCH"));
+        }
+        let declaration = self.declaration(relation, data.schema().clone());
+        let connector = connector_name(relation).to_owned();
+        self.catalog.set_schema(name, data.schema().clone());
+        Ok(Some((data, connector, declaration)))
     }
 
     /// The sink's connector and what it is told, and lets the catalog know the sink's columns from now on.

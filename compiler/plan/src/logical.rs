@@ -521,4 +521,6 @@ pub struct Query {
     pub subqueries: Vec<(Plan, ColumnId)>,
     /// What is known of all columns, the subqueries' included.
     pub columns: Columns,
+    /// Late rows are kept (LATE DATA TO): operators with a late filter read whole rows.
+    pub keep_late: bool,
 }

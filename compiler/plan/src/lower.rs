@@ -14,7 +14,8 @@ use crate::stream_join::{self, Expiry};
 
 /// A query as a pipeline. `sink` adds the Sink node.
 pub(crate) fn lower(query: &Query, name: &str, mode: EmitMode, sink: Option<Symbol>) -> Pipeline {
-    let mut lowerer = Lowerer { columns: &query.columns, nodes: vec![], mode, root: &query.plan };
+    let keep_late = query.keep_late;
+    let mut lowerer = Lowerer { columns: &query.columns, nodes: vec![], mode, root: &query.plan, keep_late };
     let output: Vec<ColumnId> = query.output.iter().map(|(id, _)| *id).collect();
     let mut top = lowerer.plan(&query.plan);
     top = lowerer.select(top, &output);
@@ -34,7 +35,7 @@ fn subqueries(query: &Query) -> Vec<Pipeline> {
         .enumerate()
         .map(|(i, (plan, id))| {
             let mode = EmitMode::Complete;
-            let mut lowerer = Lowerer { columns: &query.columns, nodes: vec![], mode, root: plan };
+            let mut lowerer = Lowerer { columns: &query.columns, nodes: vec![], mode, root: plan, keep_late: false };
             let top = lowerer.plan(plan);
             lowerer.select(top, &[*id]);
             Pipeline { name: format!("subquery{i}"), nodes: lowerer.nodes, mode, subqueries: vec![] }
@@ -50,6 +51,8 @@ struct Lowerer<'q> {
     nodes: Vec<IrNode>,
     mode: EmitMode,
     root: &'q Plan,
+    /// Rows are kept whole up to the late filters.
+    keep_late: bool,
 }
 
 /// A lowered operator: its node, and which column stands at which position.
@@ -153,6 +156,7 @@ impl<'q> Lowerer<'q> {
             .map(|((id, _), e)| {
                 let name = match (*id, &e.kind) {
                     (UNNAMED, ExprKind::Column(c)) => self.schema(&input).fields[*c as usize].name.clone(),
+                    (UNNAMED, _) if self.keep_late => "$expr".to_string(),
                     (UNNAMED, _) => "expr".to_string(),
                     (id, _) => self.columns.get(id).name.clone(),
                 };
@@ -201,6 +205,13 @@ impl<'q> Lowerer<'q> {
                 }
             };
             positions.push(at as u32);
+        }
+        if self.keep_late && input.streaming {
+            for (id, e) in self.pass_through(&input) {
+                if !project.iter().any(|(known, _)| *known == id) {
+                    project.push((id, e));
+                }
+            }
         }
         (self.map(input, None, project), positions)
     }

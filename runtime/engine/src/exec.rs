@@ -41,6 +41,8 @@ pub struct BatchInput<'a> {
     pub watermark: BatchWatermark,
     /// Whether stateful operators note their changes.
     pub changelog: bool,
+    /// Whether late rows are kept in the report.
+    pub keep_late: bool,
 }
 
 /// What a micro-batch came to, beside its rows.
@@ -87,6 +89,7 @@ struct Run<'a> {
     watermarks: &'a [BatchWatermark],
     builds: &'a HashMap<usize, Build>,
     report: &'a Mutex<BatchReport>,
+    keep_late: bool,
 }
 
 impl Executor {
@@ -107,7 +110,7 @@ impl Executor {
 
     /// Runs one micro-batch and delivers its result.
     pub fn run(&mut self, input: BatchInput<'_>, deliver: Deliver<'_>) -> Result<BatchReport> {
-        let BatchInput { streams, tables, mut eval, watermark, changelog } = input;
+        let BatchInput { streams, tables, mut eval, watermark, changelog, keep_late } = input;
         eval.subqueries =
             self.subqueries.iter_mut().map(|sub| sub.scalar(tables, &eval)).collect::<Result<Vec<ArrayRef>>>()?;
 
@@ -124,8 +127,15 @@ impl Executor {
         for at in 0..n {
             // The operator is taken out while it runs, so that its input's steps can be borrowed beside it.
             let mut unit = std::mem::replace(&mut self.graph.units[at], Unit::Pass);
-            let run =
-                Run { graph: &self.graph, at, eval: &eval, watermarks: &watermarks, builds: &builds, report: &report };
+            let run = Run {
+                graph: &self.graph,
+                at,
+                eval: &eval,
+                watermarks: &watermarks,
+                builds: &builds,
+                report: &report,
+                keep_late,
+            };
             // Over static inputs a micro-batch knows nothing of those before.
             let streaming = self.graph.streaming[at];
             if !streaming {
@@ -190,9 +200,12 @@ impl Executor {
                     Unit::StreamJoin(join) => {
                         let left = self.collect(&run, inputs[0], &mut sources)?;
                         let right = self.collect(&run, inputs[1], &mut sources)?;
+                        join.keep_late(keep_late);
                         let mut out = join.apply(&left, &right, watermarks[at], &eval)?;
                         out.extend(join.finish(watermarks[at], log)?);
-                        run.lock().notes[at].late += join.late();
+                        let notes = &mut run.lock().notes[at];
+                        notes.late += join.late();
+                        notes.late_rows.append(&mut join.take_late_rows());
                         Some(out)
                     }
                     Unit::Limit(limit) => {
@@ -243,6 +256,7 @@ impl Executor {
             watermarks: &watermarks,
             builds: &builds,
             report: &report,
+            keep_late,
         };
         let root = &self.graph.feeds[n - 1];
         let pieces = sources.pieces(&run, root)?;
@@ -338,6 +352,7 @@ impl Executor {
             eval: eval.clone(),
             watermark: BatchWatermark::default(),
             changelog: false,
+            keep_late: false,
         };
         self.run(input, &|_, batches| {
             rows.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(batches);
@@ -467,7 +482,12 @@ impl Run<'_> {
                 let Unit::Step(step) = &self.graph.units[node] else {
                     return Err(EngineError::internal(format!("node {node} is no step")));
                 };
-                let ctx = StepContext { eval: &eval, watermark: self.watermarks[node], build: self.builds.get(&node) };
+                let ctx = StepContext {
+                    eval: &eval,
+                    watermark: self.watermarks[node],
+                    build: self.builds.get(&node),
+                    keep_late: self.keep_late,
+                };
                 batch = step.apply(batch, &ctx, notes).map_err(|e| e.in_operator(|| self.name(node)))?;
             }
             eval.first_row += rows;
@@ -487,8 +507,8 @@ impl Run<'_> {
             })?,
         };
         let mut report = self.lock();
-        for (&node, notes) in steps.iter().zip(&notes) {
-            report.notes[node].merge(notes);
+        for (&node, notes) in steps.iter().zip(notes) {
+            report.notes[node].merge(notes, number);
         }
         if let Some(i) = piece.stream {
             let total = &mut report.sources[i];

@@ -17,6 +17,7 @@ pub mod error;
 pub mod exec;
 pub mod graph;
 pub mod kernels;
+pub mod late;
 pub mod operators;
 pub mod progress;
 pub mod query;

@@ -155,8 +155,13 @@ impl Job {
 
     /// The rows that a reader of the sink's folder sees who knows nothing of us, sorted.
     pub fn rows(&self) -> Vec<String> {
+        self.rows_in("out")
+    }
+
+    /// As [`Job::rows`], of another sink's folder.
+    pub fn rows_in(&self, folder: &str) -> Vec<String> {
         let mut lines = Vec::new();
-        read_folder(&self.path("out"), &mut lines);
+        read_folder(&self.path(folder), &mut lines);
         lines.sort();
         lines
     }

@@ -332,6 +332,7 @@ impl<'a> Binder<'a> {
             output,
             subqueries: std::mem::take(&mut self.subqueries),
             columns: std::mem::take(&mut self.columns),
+            keep_late: false,
         })
     }
 

@@ -6,15 +6,15 @@ use crate::catalog::Catalog;
 use crate::logical::{ColumnId, Columns, Node, Plan, Query, columns_of};
 
 pub(crate) fn run(query: &mut Query, _: &Catalog) {
-    let Query { plan, output, subqueries, columns } = query;
+    let Query { plan, output, subqueries, columns, keep_late } = query;
     let required: Vec<ColumnId> = output.iter().map(|(id, _)| *id).collect();
-    prune(plan, &required, columns);
+    prune(plan, &required, columns, *keep_late);
     for (plan, id) in subqueries {
-        prune(plan, &[*id], columns);
+        prune(plan, &[*id], columns, false);
     }
 }
 
-fn prune(plan: &mut Plan, required: &[ColumnId], columns: &Columns) {
+fn prune(plan: &mut Plan, required: &[ColumnId], columns: &Columns, keep_late: bool) {
     match &mut plan.node {
         Node::Source { columns: read, .. } => read.retain(|(id, _)| required.contains(id)),
         Node::Project { columns: exprs } => {
@@ -52,12 +52,12 @@ fn prune(plan: &mut Plan, required: &[ColumnId], columns: &Columns) {
         && calls.is_empty()
     {
         *plan = plan.inputs.remove(0);
-        return prune(plan, required, columns);
+        return prune(plan, required, columns, keep_late);
     }
     if let Node::Union { sources, .. } = &plan.node {
         let sources = sources.clone();
         for (input, read) in plan.inputs.iter_mut().zip(sources) {
-            prune(input, &read, columns);
+            prune(input, &read, columns, keep_late);
         }
         return;
     }
@@ -95,8 +95,19 @@ fn prune(plan: &mut Plan, required: &[ColumnId], columns: &Columns) {
         }
         _ => {}
     }
+    let has_late_filter = matches!(
+        plan.node,
+        Node::Aggregate { .. }
+            | Node::HopAggregate { .. }
+            | Node::Session { .. }
+            | Node::Dedup { .. }
+            | Node::Join { .. }
+    );
+    if keep_late && has_late_filter {
+        read.extend(plan.inputs.iter().flat_map(Plan::outputs));
+    }
     for input in &mut plan.inputs {
-        prune(input, &read, columns);
+        prune(input, &read, columns, keep_late);
     }
     // A projection over one that passes columns through does its work as well.
     if matches!(plan.node, Node::Project { .. })

@@ -160,7 +160,8 @@ fn bind_rows(
     let ids: Vec<u32> = schema.fields.iter().map(|f| columns.add(&f.name, f.data_type.clone(), f.nullable)).collect();
     let output = ids.iter().zip(&schema.fields).map(|(id, f)| (*id, f.name.clone())).collect();
     let plan = Plan::leaf(Node::Values { columns: ids, rows }, i.query.span);
-    let mut query = Query { plan, output, subqueries: std::mem::take(&mut binder.subqueries), columns };
+    let mut query =
+        Query { plan, output, subqueries: std::mem::take(&mut binder.subqueries), columns, keep_late: false };
     crate::passes::run(crate::passes::BEFORE_CHECK, &mut query, catalog);
     Ok(query)
 }

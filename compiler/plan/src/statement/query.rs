@@ -1,7 +1,7 @@
 //! Queries: batch, and streaming into a sink or onto the terminal.
 
 use ssql_grammar::{Diagnostic, Span, ast};
-use ssql_ir::{EmitMode, Schema};
+use ssql_ir::{EmitMode, Op, Schema};
 
 use super::{BatchPlan, Planned, SinkTarget, StreamingPlan, Trigger, duration, not_executed};
 use crate::bind::Binder;
@@ -12,11 +12,17 @@ use crate::passes;
 
 /// Binds a query and runs the passes that go before the check. All mistakes are collected.
 pub(super) fn bind(query: &ast::Query, catalog: &Catalog) -> Result<Query, Vec<Diagnostic>> {
+    bind_stream(query, None, catalog)
+}
+
+/// As [`bind`], of a query that may keep its late rows.
+fn bind_stream(query: &ast::Query, emit: Option<&ast::Emit>, catalog: &Catalog) -> Result<Query, Vec<Diagnostic>> {
     let mut binder = Binder::new(catalog, &query.clauses, query.span);
     let bound = binder.bind(query);
     let mut errors = std::mem::take(&mut binder.errors);
     match bound {
         Ok(mut bound) if errors.is_empty() => {
+            bound.keep_late = emit.is_some_and(|e| e.late_data_to.is_some());
             passes::run(passes::BEFORE_CHECK, &mut bound, catalog);
             Ok(bound)
         }
@@ -57,7 +63,7 @@ fn is_ordered(plan: &crate::logical::Plan) -> bool {
 
 /// A bare query.
 pub(super) fn query(q: &ast::QueryStatement, span: Span, catalog: &Catalog) -> Result<Planned, Vec<Diagnostic>> {
-    let bound = bind(&q.query, catalog)?;
+    let bound = bind_stream(&q.query, q.emit.as_ref(), catalog)?;
     match (&q.emit, bound.plan.streaming()) {
         (None, false) => Ok(Planned::Batch(Box::new(batch(bound, catalog)))),
         (Some(emit), true) => {
@@ -100,7 +106,7 @@ pub(super) fn into_sink(
                 .with_help("Leave the column list out and name the columns with AS."),
         ]);
     }
-    let bound = bind(&i.query, catalog)?;
+    let bound = bind_stream(&i.query, i.emit.as_ref(), catalog)?;
     if !bound.plan.streaming() {
         return Err(vec![
             Diagnostic::error(
@@ -191,7 +197,19 @@ fn streaming(
     };
     let late_data_to =
         emit.and_then(|e| e.late_data_to.as_ref()).and_then(|n| match catalog.require(&n.dotted(), n.span) {
-            Ok(r) if r.kind == RelationKind::Sink => Some(r.name.clone()),
+            Ok(r) if matches!(&target, SinkTarget::Named(main) if *main == r.name) => {
+                let message = "late rows and the result go to sinks of their own";
+                let help = "Create another sink for the late rows.";
+                errors.push(Diagnostic::error("SINK_USED_TWICE", message).at(n.span).with_help(help));
+                None
+            }
+            Ok(r) if r.kind == RelationKind::Sink => {
+                errors.extend(sink_mode(r, n.span, EmitMode::Append, catalog));
+                if checkpoint.is_none() && sink.is_some() {
+                    errors.extend(self::checkpoint(name, emit, Some((r, n.span)), catalog).err().map(|d| *d));
+                }
+                Some(r.name.clone())
+            }
             Ok(r) => {
                 let message = format!("late rows go to a sink, and `{}` is a {}", r.name, r.kind.noun());
                 errors.push(Diagnostic::error("WRONG_COMMAND_FOR_OBJECT_TYPE", message).at(n.span));
@@ -211,6 +229,14 @@ fn streaming(
         SinkTarget::Console => Catalog::symbol("console"),
     };
     let pipeline = crate::lower::lower(&query, name, mode, Some(symbol));
+    if let Some(late) = emit.and_then(|e| e.late_data_to.as_ref())
+        && !pipeline.nodes.iter().any(has_late_filter)
+    {
+        let message = "no row of this query can be late: nothing in it goes by a watermark";
+        let help =
+            "Give the stream a WATERMARK and group, deduplicate or join by its event time, or leave LATE DATA TO out.";
+        return Err(vec![Diagnostic::error("NO_LATE_DATA", message).at(late.span).with_help(help)]);
+    }
     let mut sources: Vec<String> = vec![];
     query.plan.walk(&mut |p| {
         if let Node::Source { relation, streaming: true, .. } = &p.node
@@ -234,6 +260,15 @@ fn streaming(
         warnings,
         logical: logical_text(&query),
     })
+}
+
+/// Whether an operator drops late rows.
+fn has_late_filter(node: &ssql_ir::Node) -> bool {
+    match &node.op {
+        Op::DropLate { .. } => true,
+        Op::StreamJoin { left, right, .. } => left.late.is_some() || right.late.is_some(),
+        _ => false,
+    }
 }
 
 fn sink_mode(sink: &Relation, at: Span, mode: EmitMode, catalog: &Catalog) -> Option<Diagnostic> {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, UInt32Array,
 };
-use arrow::compute::{concat_batches, filter_record_batch, take};
+use arrow::compute::{concat_batches, filter_record_batch, not, take};
 use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
 use ssql_ir::{CloseRule, Expr, Schema, Symbol};
 use ssql_stdlib::{EvalContext, arrow_schema, evaluate, generate};
 
 use crate::error::{EngineError, Result};
+use crate::late::LateRows;
 use crate::operators::hash_join::{Build, Probe};
 use crate::operators::map::Map;
 use crate::watermark::{BatchWatermark, EventTimeStats};
@@ -46,22 +47,27 @@ pub struct StepContext<'a> {
     pub watermark: BatchWatermark,
     /// Table of the static side, for a probe.
     pub build: Option<&'a Build>,
+    /// Whether late rows are kept, not only counted.
+    pub keep_late: bool,
 }
 
 /// What a step notes while it runs; summed over all batches of a micro-batch.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct StepNotes {
     /// Event times seen by a watermark.
     pub event_time: EventTimeStats,
     /// Late rows dropped.
     pub late: u64,
+    /// The rows themselves, where they are kept.
+    pub late_rows: Vec<LateRows>,
 }
 
 impl StepNotes {
-    /// Takes up the notes of other batches.
-    pub fn merge(&mut self, other: &StepNotes) {
+    /// Takes up the notes of the batches of one piece of the input.
+    pub fn merge(&mut self, other: StepNotes, piece: usize) {
         self.event_time.merge(&other.event_time);
         self.late += other.late;
+        self.late_rows.extend(other.late_rows.into_iter().map(|l| LateRows { piece, ..l }));
     }
 }
 
@@ -74,7 +80,7 @@ impl Step {
                 observe(timestamps(&batch, *column)?, *max_skew, ctx.eval.now_micros, &mut notes.event_time);
                 Ok(batch)
             }
-            Step::DropLate(rule) => drop_late(batch, rule, ctx.watermark.late, notes),
+            Step::DropLate(rule) => drop_late(batch, rule, ctx, notes),
             Step::AssignWindows(assign) => assign.apply(&batch),
             Step::Expand(maps) => {
                 let parts = maps.iter().map(|m| m.apply(&batch, ctx.eval)).collect::<Result<Vec<_>>>()?;
@@ -121,7 +127,13 @@ fn observe(times: &TimestampMicrosecondArray, max_skew: Option<i64>, now: i64, s
 }
 
 /// Drops rows with `column + add <= watermark`. A NULL is never late.
-fn drop_late(batch: RecordBatch, rule: &CloseRule, watermark: i64, notes: &mut StepNotes) -> Result<RecordBatch> {
+fn drop_late(
+    batch: RecordBatch,
+    rule: &CloseRule,
+    ctx: &StepContext<'_>,
+    notes: &mut StepNotes,
+) -> Result<RecordBatch> {
+    let watermark = ctx.watermark.late;
     let times = timestamps(&batch, rule.column as usize)?;
     let limit = watermark.saturating_sub(rule.add_micros);
     let late = (0..times.len()).filter(|&i| times.is_valid(i) && times.value(i) <= limit).count();
@@ -130,6 +142,10 @@ fn drop_late(batch: RecordBatch, rule: &CloseRule, watermark: i64, notes: &mut S
     }
     notes.late += late as u64;
     let keep = BooleanArray::from_iter((0..times.len()).map(|i| Some(times.is_null(i) || times.value(i) > limit)));
+    if ctx.keep_late {
+        let rows = filter_record_batch(&batch, &not(&keep)?)?;
+        notes.late_rows.push(LateRows { piece: 0, side: 0, watermark, rows });
+    }
     Ok(filter_record_batch(&batch, &keep)?)
 }
 

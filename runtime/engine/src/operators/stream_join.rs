@@ -20,6 +20,7 @@ use ssql_stdlib::{EvalContext, arrow_schema, filter_mask};
 
 use crate::connector::Domain;
 use crate::error::{EngineError, Result};
+use crate::late::LateRows;
 use crate::operators::codec::Reader;
 use crate::operators::keys::KeyRows;
 use crate::operators::step::timestamps;
@@ -66,6 +67,8 @@ pub struct StreamJoin {
     pairs_schema: SchemaRef,
     output: SchemaRef,
     late: u64,
+    /// Where late rows are kept, those of the last batch.
+    late_rows: Option<Vec<LateRows>>,
     removed: u64,
 }
 
@@ -110,6 +113,7 @@ impl StreamJoin {
             pairs_schema: arrow_schema(&Schema::new(pairs)),
             output: arrow_schema(output),
             late: 0,
+            late_rows: None,
             removed: 0,
         })
     }
@@ -217,6 +221,10 @@ impl StreamJoin {
             return Ok(batch);
         }
         self.late += late as u64;
+        if let Some(kept) = &mut self.late_rows {
+            let rows = filter_record_batch(&batch, &not(&keep)?)?;
+            kept.push(LateRows { piece: kept.len(), side, watermark, rows });
+        }
         Ok(filter_record_batch(&batch, &keep)?)
     }
 
@@ -347,6 +355,16 @@ impl StreamJoin {
     /// Late rows dropped by the last batch.
     pub fn late(&self) -> u64 {
         self.late
+    }
+
+    /// Whether late rows are kept from now on, for [`StreamJoin::take_late_rows`].
+    pub fn keep_late(&mut self, keep: bool) {
+        self.late_rows = keep.then(Vec::new);
+    }
+
+    /// The late rows of the last batch, where they are kept.
+    pub fn take_late_rows(&mut self) -> Vec<LateRows> {
+        self.late_rows.take().unwrap_or_default()
     }
 
     /// The watermark that operators behind the join go by when the join goes by `wm`: as kept rows may still come out

@@ -34,8 +34,14 @@ pub fn run_batch(
 ) -> Result<Vec<RecordBatch>> {
     let parts: Mutex<Vec<(u32, Vec<RecordBatch>)>> = Mutex::new(Vec::new());
     let tables = &Cancellable { tables, cancel: &runtime.cancel };
-    let input =
-        BatchInput { streams: Vec::new(), tables, eval, watermark: BatchWatermark::default(), changelog: false };
+    let input = BatchInput {
+        streams: Vec::new(),
+        tables,
+        eval,
+        watermark: BatchWatermark::default(),
+        changelog: false,
+        keep_late: false,
+    };
     executor(pipeline, runtime)?.run(input, &|partition, rows| {
         parts.lock().unwrap_or_else(PoisonError::into_inner).push((partition, rows));
         Ok(())

@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::connector::{Sink, Source};
 use crate::exec::Tables;
 use crate::kernels::Kernels;
+use crate::late::LateSink;
 use crate::watermark::Policy;
 
 pub use batch::run_batch;
@@ -55,6 +56,8 @@ pub struct QuerySpec {
     pub tables: Arc<dyn Tables>,
     /// Where the result goes.
     pub sink: Box<dyn Sink>,
+    /// Where late rows go, if they are not only counted.
+    pub late: Option<LateSink>,
     /// When micro-batches run.
     pub trigger: Trigger,
     /// Whether a trigger that ends with its input also ends event time, so that what is open comes out (`atEnd 'close'`).

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use ssql_ir::{NodeId, Op, Pipeline};
+use ssql_ir::{EmitMode, NodeId, Op, Pipeline};
 use ssql_state::{StateVersions, failpoint};
 use ssql_stdlib::EvalContext;
 
@@ -123,6 +123,9 @@ impl Runner {
         let holder =
             Holder { query: runner.spec.name.clone(), query_id: runner.id.clone(), run_id: runner.run_id.clone() };
         runner.spec.sink.start(&holder, recovered.committed)?;
+        if let Some(late) = &runner.spec.late {
+            late.sink.start(&holder, recovered.committed)?;
+        }
         Ok(runner)
     }
 
@@ -293,7 +296,9 @@ impl Runner {
         })?;
 
         let target = SinkBatch { query_id: &self.id, batch, mode: self.spec.pipeline.mode };
+        let late_target = SinkBatch { mode: EmitMode::Append, ..target };
         let staged = Mutex::new(Vec::new());
+        let mut staged_late = Vec::new();
         let rows_out = std::sync::atomic::AtomicU64::new(0);
         let input = BatchInput {
             streams,
@@ -308,6 +313,7 @@ impl Runner {
             },
             watermark: planned.watermark,
             changelog: self.checkpoint.is_some(),
+            keep_late: self.spec.late.is_some(),
         };
         let sink = self.spec.sink.as_ref();
         let ran = timed(&mut timing, "addBatch", || {
@@ -319,6 +325,13 @@ impl Runner {
                 Ok(())
             })?;
             failpoint::reach("sink-staged")?;
+            if let Some(late) = &self.spec.late {
+                let rows = late.gather(&report.notes, &planned.offsets)?;
+                if !rows.is_empty() {
+                    staged_late.push(late.sink.write(&late_target, 0, &rows)?);
+                }
+                failpoint::reach("late-sink-staged")?;
+            }
             for (node, versions) in &mut self.versions {
                 let delta = report.deltas.iter().find(|(n, _)| n == node).map_or(&[][..], |(_, d)| d);
                 versions.append(batch, delta)?;
@@ -332,9 +345,18 @@ impl Runner {
             Ok(report) => report,
             Err(e) => {
                 sink.abort(&target, staged);
+                if let Some(late) = &self.spec.late {
+                    late.sink.abort(&late_target, staged_late);
+                }
                 return Err(e);
             }
         };
+        // Both sinks know a batch by its number: what a crash leaves between the two commits, the replay completes.
+        if let Some(late) = &self.spec.late {
+            failpoint::reach("late-sink-before-commit")?;
+            late.sink.commit(&late_target, staged_late)?;
+            failpoint::reach("late-sink-after-commit")?;
+        }
         failpoint::reach("sink-before-commit")?;
         let delivered = timed(&mut timing, "addBatch", || sink.commit(&target, staged))?;
         failpoint::reach("sink-after-commit")?;

@@ -142,6 +142,7 @@ pub fn start(pipeline: Pipeline, batches: Vec<RecordBatch>, checkpoint: Option<&
         sources: vec![Box::new(VecSource { schema: input_schema(), batches })],
         tables: Arc::new(NoTables),
         sink: Box::new(VecSink(Arc::clone(out))),
+        late: None,
         trigger: Trigger::Manual,
         checkpoint: checkpoint.map(Path::to_path_buf),
         close_at_end: false,

@@ -123,6 +123,7 @@ impl Runner {
             },
             watermark: BatchWatermark::default(),
             changelog: false,
+            keep_late: false,
         };
         let staged = Mutex::new(Vec::new());
         let rows_out = AtomicU64::new(0);
