@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ssql and DuckDB on the same files in one sitting: wall and CPU seconds, peak memory, ratios, equal answers.
+"""ssql, DuckDB and Spark on the same files in one sitting: wall and CPU seconds, peak memory, ratios, equal answers.
 
     python3 -m venv v && v/bin/pip install numpy pyarrow duckdb
     v/bin/python tests/bench/gen.py sensors --out data/sensors_10k
@@ -9,7 +9,7 @@
     v/bin/python tests/bench/compare.py --data data/sensors_dup --ssql target/release/ssql w4
 
 The engines run in turn, so that a drift of the machine's speed meets all; medians of the runs are compared.
-`--interpreter` adds ssql with `--jit off`. w1 and w2 are stopped by their watermark: ssql emits the windows that are
+`--interpreter` adds ssql with `--jit off`, `--spark PYTHON` Spark Structured Streaming (a Python that has pyspark). w1 and w2 are stopped by their watermark: ssql emits the windows that are
 closed, DuckDB all; both answers are checked.
 """
 import argparse
@@ -74,6 +74,9 @@ def command_of(engine, name, w, a, tmp):
         sql = f"COPY ({w.duck.format(src=src)}) TO '{tmp}/out.{w.writes}' (FORMAT {w.writes})"
         program = f"import duckdb; c = duckdb.connect(); c.execute('SET threads=2'); c.execute(\"SET TimeZone='UTC'\"); c.execute('''{sql}''')"
         return [sys.executable, "-c", program], f"{tmp}/out.{w.writes}"
+    if engine == "spark":
+        command = [a.spark, os.path.join(HERE, "spark.py"), name, f"{os.path.abspath(a.data)}/{w.reads}", f"{tmp}/out", f"{tmp}/checkpoint"]
+        return command, f"{tmp}/out/*.{w.writes}"
     jit = "off" if engine == "interpreter" else "on"
     command = [a.ssql, "run", "--quiet", "--jit", jit, os.path.join(HERE, name + ".ssql"),
                "--param", f"data={os.path.abspath(a.data)}/{w.reads}", "--param", f"out={tmp}/out",
@@ -88,11 +91,12 @@ def main():
     p.add_argument("--ssql", required=True)
     p.add_argument("--runs", type=int, default=3)
     p.add_argument("--interpreter", action="store_true")
+    p.add_argument("--spark", metavar="PYTHON")
     a = p.parse_args()
     import duckdb
     for name in a.workloads:
         w = WORKLOADS[name]
-        figures = {"ssql": [], "duckdb": []} | ({"interpreter": []} if a.interpreter else {})
+        figures = {"ssql": [], "duckdb": []} | ({"interpreter": []} if a.interpreter else {}) | ({"spark": []} if a.spark else {})
         answers = {}
         for _ in range(a.runs):
             for engine in figures:
