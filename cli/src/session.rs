@@ -179,6 +179,8 @@ impl Session {
     pub fn new(config: SessionConfig) -> Result<Session, StartError> {
         let hub = MemoryHub::default();
         let mut registry = ssql_connectors::builtin(&hub);
+        #[cfg(feature = "kafka")]
+        registry.register(Box::new(ssql_connectors_kafka::KafkaConnector::default()));
         if let Some(console) = &config.console {
             registry.register(Box::new(ssql_connectors::ConsoleConnector::new(Arc::clone(&console.0))));
         }

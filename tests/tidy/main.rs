@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &str, &[&str])] = &[
     ("ssql-jit", "compiler/jit", &["ssql-ir", "ssql-stdlib", "ssql-abi"]),
     ("ssql-engine", "runtime/engine", &["ssql-ir", "ssql-stdlib", "ssql-abi", "ssql-state"]),
     ("ssql-connectors", "runtime/connectors", &["ssql-ir", "ssql-stdlib", "ssql-state", "ssql-engine"]),
+    ("ssql-connectors-kafka", "runtime/connectors-kafka", &["ssql-ir", "ssql-engine", "ssql-connectors"]),
 ];
 
 /// Third-party crates that stay behind one fence.
@@ -25,6 +26,7 @@ const FENCES: &[(&str, &[&str])] = &[
     ("sqlparser", &["grammar"]),
     ("logos", &["grammar"]),
     ("lalrpop", &["grammar"]),
+    ("rdkafka", &["runtime/connectors-kafka"]),
     ("memmap2", &["runtime/state", "runtime/connectors"]),
 ];
 

@@ -29,6 +29,9 @@ pub(crate) fn connector<'c>(
     let Some(desc) = catalog.connector(&name) else {
         let known: Vec<&str> = catalog.connectors().map(|d| d.name).collect();
         let help = match suggest(&name, known.iter().copied()) {
+            _ if name == "kafka" => {
+                "This build is without it: cargo build --release -p ssql --features kafka.".to_owned()
+            }
             Some(near) => format!("Did you mean `{near}`?"),
             None => format!("Connectors are: {}.", known.join(", ")),
         };

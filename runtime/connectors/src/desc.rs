@@ -4,12 +4,12 @@ use ssql_engine::connector::{ConnectorError, Options};
 use ssql_ir::{OptionDesc, OptionKind, OptionScope};
 
 /// An option that need not be given and has no default.
-pub(crate) fn option(name: &'static str, kind: OptionKind, applies: OptionScope, doc: &'static str) -> OptionDesc {
+pub fn option(name: &'static str, kind: OptionKind, applies: OptionScope, doc: &'static str) -> OptionDesc {
     OptionDesc { name, kind, required: false, default: None, applies, doc }
 }
 
 /// An option with a default.
-pub(crate) fn defaulted(
+pub fn defaulted(
     name: &'static str,
     kind: OptionKind,
     default: &'static str,
@@ -20,7 +20,7 @@ pub(crate) fn defaulted(
 }
 
 /// A size such as `64m` or `1g`; a bare number counts bytes.
-pub(crate) fn bytes(options: &Options, name: &str) -> Result<Option<u64>, ConnectorError> {
+pub fn bytes(options: &Options, name: &str) -> Result<Option<u64>, ConnectorError> {
     let Some(text) = options.get(name) else { return Ok(None) };
     let lower = text.trim().to_lowercase();
     let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic()).trim_end();
@@ -37,7 +37,7 @@ pub(crate) fn bytes(options: &Options, name: &str) -> Result<Option<u64>, Connec
 }
 
 /// A span of time such as `7d`, `90s` or `10 minutes`, in microseconds; a bare number counts `unit` microseconds.
-pub(crate) fn duration(options: &Options, name: &str, unit: i64, default: i64) -> Result<i64, ConnectorError> {
+pub fn duration(options: &Options, name: &str, unit: i64, default: i64) -> Result<i64, ConnectorError> {
     let Some(text) = options.get(name) else { return Ok(default) };
     let lower = text.trim().to_lowercase();
     let digits = lower.bytes().take_while(u8::is_ascii_digit).count();
@@ -61,7 +61,7 @@ pub(crate) fn duration(options: &Options, name: &str, unit: i64, default: i64) -
 }
 
 /// A whole number that must be positive, if it is given.
-pub(crate) fn positive(options: &Options, name: &str) -> Result<Option<u64>, ConnectorError> {
+pub fn positive(options: &Options, name: &str) -> Result<Option<u64>, ConnectorError> {
     let Some(text) = options.get(name) else { return Ok(None) };
     match text.trim().parse() {
         Ok(n) if n > 0 => Ok(Some(n)),

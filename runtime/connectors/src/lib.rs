@@ -13,7 +13,7 @@ mod columns;
 mod console;
 pub mod csv;
 mod decode;
-mod desc;
+pub mod desc;
 mod file;
 mod formats;
 pub mod json;

@@ -245,6 +245,11 @@ pub trait Source: Send {
     /// Rows are wanted as they come (TRIGGER CONTINUOUS): a source that gathers them by time makes its steps finer.
     fn set_continuous(&mut self) {}
 
+    /// Figures for `sources[].metrics` after a batch that ended at `end`, such as how far it is behind.
+    fn metrics(&self, _end: &Offset) -> BTreeMap<&'static str, String> {
+        BTreeMap::new()
+    }
+
     /// The newest position known, for `sources[].latestOffset`; `None` where the source has none.
     fn newest(&self) -> Option<Offset> {
         None

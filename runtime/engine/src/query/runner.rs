@@ -471,7 +471,7 @@ impl Runner {
             .enumerate()
             .map(|(i, source)| {
                 let stats = report.sources[i];
-                let mut metrics = BTreeMap::new();
+                let mut metrics = planned.offsets[i].as_ref().map(|end| source.metrics(end)).unwrap_or_default();
                 if stats.bad_records > 0 {
                     metrics.insert("badRecords", stats.bad_records.to_string());
                 }
