@@ -458,3 +458,78 @@ fn mistakes_of_a_programs_function_are_errors_of_the_query() {
     assert!(handle.process_all_available().is_err());
     assert_eq!(handle.error().expect("it has failed").condition, "FAILED_EXECUTE_UDF");
 }
+
+/// What each stateful operator reports: Spark's names and keys (4.3), and figures of the batch.
+#[test]
+fn state_operators_report_as_sparks() {
+    let mut s = session();
+    run(
+        &mut s,
+        "CREATE STREAM m (ts TIMESTAMP, k STRING, v INT, WATERMARK FOR ts DELAY OF INTERVAL 1 MINUTE) USING memory;",
+    );
+    run(
+        &mut s,
+        "CREATE STREAM r (ts TIMESTAMP, k STRING, v INT, WATERMARK FOR ts DELAY OF INTERVAL 1 MINUTE) USING memory;",
+    );
+    run(&mut s, "SET state.partitions = 1;");
+    let join =
+        "SELECT m.k AS k, r.v AS v FROM m JOIN r ON m.k = r.k AND r.ts BETWEEN m.ts AND m.ts + INTERVAL 1 MINUTE";
+    let queries = [
+        ("agg", "SELECT window_start, count(*) AS n FROM m GROUP BY TUMBLE(ts, INTERVAL 5 MINUTES)"),
+        ("dedup", "SELECT DISTINCT ON (k, ts) k, ts FROM m"),
+        ("within", "SELECT DISTINCT ON (k) WITHIN WATERMARK k FROM m"),
+        ("session", "SELECT window_start, k, count(*) AS n FROM m GROUP BY SESSION(ts, INTERVAL 5 MINUTES), k"),
+        ("j", join),
+    ];
+    for (name, query) in queries {
+        run(&mut s, &format!("CREATE SINK {name} USING memory; INSERT INTO {name} {query} EMIT APPEND;"));
+    }
+    for stream in ["m", "r"] {
+        run(
+            &mut s,
+            &format!(
+                "INSERT INTO {stream} VALUES ('2024-01-01 10:00:00', 'a', 1), ('2024-01-01 10:00:00', 'a', 1),
+                 ('2024-01-01 10:10:00', 'b', 2);"
+            ),
+        );
+    }
+    run(&mut s, "PROCESS ALL AVAILABLE;");
+    let names =
+        ["stateStoreSave", "dedupe", "dedupeWithinWatermark", "sessionWindowStateStoreSaveExec", "symmetricHashJoin"];
+    for ((query, _), name) in queries.into_iter().zip(names) {
+        let all = s.handle(query).unwrap().recent_progress(10);
+        let progress: serde_json::Value = serde_json::from_str(&all[0].json()).unwrap();
+        let operator = &progress["stateOperators"][0];
+        assert_eq!(operator["operatorName"], name);
+        assert_eq!(
+            keys(operator),
+            [
+                "operatorName",
+                "numRowsTotal",
+                "numRowsUpdated",
+                "allUpdatesTimeMs",
+                "numRowsRemoved",
+                "allRemovalsTimeMs",
+                "commitTimeMs",
+                "memoryUsedBytes",
+                "numRowsDroppedByWatermark",
+                "numShufflePartitions",
+                "numStateStoreInstances",
+                "customMetrics"
+            ]
+        );
+        let custom = &operator["customMetrics"];
+        assert!(custom["stateOnCurrentVersionSizeBytes"].as_u64().unwrap() > 0, "{query}: {operator}");
+        let dropped = if name.starts_with("dedupe") { serde_json::json!(1) } else { serde_json::Value::Null };
+        assert_eq!(custom["numDroppedDuplicateRows"], dropped, "{query}");
+        let stores = if query == "j" { 4 } else { 1 };
+        assert_eq!(operator["numStateStoreInstances"], stores, "{query}");
+        if query != "j" {
+            assert_eq!(
+                (operator["numRowsTotal"].as_u64(), operator["numRowsUpdated"].as_u64()),
+                (Some(2), Some(2)),
+                "{query}"
+            );
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use rayon::prelude::*;
@@ -54,6 +55,19 @@ pub struct BatchReport {
     pub sources: Vec<SplitStats>,
     /// (node, changes) of each stateful operator.
     pub deltas: Vec<(usize, Vec<u8>)>,
+    /// What each stateful operator spent its time on, by node.
+    pub state_work: HashMap<usize, StateWork>,
+}
+
+/// What a stateful operator did in a micro-batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StateWork {
+    /// Taking rows in.
+    pub updates: Duration,
+    /// Giving out what is finished, and noting changes.
+    pub removals: Duration,
+    /// Rows that a deduplication did not pass on.
+    pub duplicates: u64,
 }
 
 /// Where the result's rows go: (partition, rows), from any thread.
@@ -119,6 +133,7 @@ impl Executor {
             notes: vec![StepNotes::default(); n],
             sources: vec![SplitStats::default(); streams.len()],
             deltas: Vec::new(),
+            state_work: HashMap::new(),
         });
         let watermarks = self.watermarks(watermark);
         let mut sources = Sources { streams: streams.into_iter().map(Some).collect(), tables, outputs: HashMap::new() };
@@ -150,6 +165,7 @@ impl Executor {
                 .collect();
             let mut keeps_state = streaming;
             let mut new_build = None;
+            let (began, mut work) = (Instant::now(), StateWork::default());
             let operate = || -> Result<Option<Vec<RecordBatch>>> {
                 Ok(match &mut unit {
                     Unit::Pass => None,
@@ -171,6 +187,7 @@ impl Executor {
                             accumulate,
                             |partials| self.pool.install(|| state.merge(partials)),
                         )?;
+                        work.updates = began.elapsed();
                         Some(self.pool.install(|| state.finish(watermarks[at], log))?)
                     }
                     Unit::Hop(spec, state) => {
@@ -184,16 +201,21 @@ impl Executor {
                             accumulate,
                             |partials| self.pool.install(|| state.merge(partials)),
                         )?;
+                        work.updates = began.elapsed();
                         Some(self.pool.install(|| state.finish(watermarks[at], log))?)
                     }
                     Unit::Session(state) => {
                         let rows = self.collect(&run, inputs[0], &mut sources)?;
                         state.apply(&rows)?;
+                        work.updates = began.elapsed();
                         Some(state.finish(watermarks[at], log)?)
                     }
                     Unit::Dedup(state) => {
                         let rows = self.collect(&run, inputs[0], &mut sources)?;
                         let out = state.apply(&rows)?;
+                        work.updates = began.elapsed();
+                        let count = |batches: &[RecordBatch]| batches.iter().map(|b| b.num_rows() as u64).sum::<u64>();
+                        work.duplicates = count(&rows).saturating_sub(count(&out));
                         state.finish(watermarks[at].evict, log)?;
                         Some(out)
                     }
@@ -202,6 +224,7 @@ impl Executor {
                         let right = self.collect(&run, inputs[1], &mut sources)?;
                         join.keep_late(keep_late);
                         let mut out = join.apply(&left, &right, watermarks[at], &eval)?;
+                        work.updates = began.elapsed();
                         out.extend(join.finish(watermarks[at], log)?);
                         let notes = &mut run.lock().notes[at];
                         notes.late += join.late();
@@ -235,6 +258,10 @@ impl Executor {
             };
             let output = operate().map_err(|e| e.in_operator(|| run.name(at)))?;
             if let Some(rows) = output {
+                if keeps_state {
+                    work.removals = began.elapsed().saturating_sub(work.updates);
+                    run.lock().state_work.insert(at, work);
+                }
                 sources.outputs.insert(at, rows);
                 if keeps_state && changelog {
                     run.lock().deltas.push((at, delta));

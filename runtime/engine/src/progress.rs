@@ -63,7 +63,8 @@ pub struct QueryProgress {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StateOperatorProgress {
-    /// What it is (`stateStoreSave`, `sessionWindowStateStoreSaveExec`, `dedupe`, `symmetricHashJoin`).
+    /// What it is (`stateStoreSave`, `sessionWindowStateStoreSaveExec`, `dedupe`, `dedupeWithinWatermark`,
+    /// `symmetricHashJoin`).
     pub operator_name: &'static str,
     /// Rows in the state.
     pub num_rows_total: u64,
@@ -85,6 +86,8 @@ pub struct StateOperatorProgress {
     pub num_shuffle_partitions: u64,
     /// Stores of the state.
     pub num_state_store_instances: u64,
+    /// `stateOnCurrentVersionSizeBytes`, and of deduplication `numDroppedDuplicateRows`.
+    pub custom_metrics: BTreeMap<&'static str, u64>,
 }
 
 /// `SourceProgress`.

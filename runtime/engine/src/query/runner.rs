@@ -2,9 +2,9 @@
 
 mod continuous;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ssql_ir::{EmitMode, NodeId, Op, Pipeline};
 use ssql_state::{StateVersions, failpoint};
@@ -299,6 +299,7 @@ impl Runner {
         let late_target = SinkBatch { mode: EmitMode::Append, ..target };
         let staged = Mutex::new(Vec::new());
         let mut staged_late = Vec::new();
+        let mut state_commit = HashMap::new();
         let rows_out = std::sync::atomic::AtomicU64::new(0);
         let input = BatchInput {
             streams,
@@ -334,7 +335,9 @@ impl Runner {
             }
             for (node, versions) in &mut self.versions {
                 let delta = report.deltas.iter().find(|(n, _)| n == node).map_or(&[][..], |(_, d)| d);
+                let began = Instant::now();
                 versions.append(batch, delta)?;
+                state_commit.insert(*node, began.elapsed());
             }
             Ok::<BatchReport, EngineError>(report)
         });
@@ -385,7 +388,7 @@ impl Runner {
         }
         self.snapshot_where_due(batch)?;
         let delivered = delivered.unwrap_or_else(|| rows_out.into_inner());
-        Ok(self.progress(batch, &planned, &starts, &report, &seen, delivered, began, timing))
+        Ok(self.progress(batch, &planned, &starts, &report, &state_commit, &seen, delivered, began, timing))
     }
 
     /// Begins a snapshot of a state whose changelog has grown out of proportion, and takes note of the one begun before.
@@ -432,6 +435,7 @@ impl Runner {
         planned: &PlannedBatch,
         starts: &[Option<Offset>],
         report: &BatchReport,
+        state_commit: &HashMap<usize, Duration>,
         seen: &[(NodeId, EventTimeStats)],
         delivered: u64,
         began: Instant,
@@ -500,14 +504,18 @@ impl Runner {
             processed_rows_per_second: per_second(rows, Some(took)),
             duration_ms: timing,
             event_time,
-            state_operators: self.state_operators(report),
+            state_operators: self.state_operators(report, state_commit),
             sources,
             sink: SinkProgress { description: self.spec.sink.description(), num_output_rows: delivered as i64 },
             held_back: held_back_by(&self.executor.graph().pipeline, &self.tracker, planned.timestamp),
         }
     }
 
-    fn state_operators(&self, report: &BatchReport) -> Vec<StateOperatorProgress> {
+    fn state_operators(
+        &self,
+        report: &BatchReport,
+        state_commit: &HashMap<usize, Duration>,
+    ) -> Vec<StateOperatorProgress> {
         let graph = self.executor.graph();
         let mut all = Vec::new();
         for (node, unit) in graph.units.iter().enumerate() {
@@ -515,7 +523,10 @@ impl Runner {
                 Unit::Aggregate(_, state) => ("stateStoreSave", state.metrics()),
                 Unit::Hop(_, state) => ("stateStoreSave", state.metrics()),
                 Unit::Session(state) => ("sessionWindowStateStoreSaveExec", state.metrics()),
-                Unit::Dedup(state) => ("dedupe", state.metrics()),
+                Unit::Dedup(state) => match graph.pipeline.nodes[node].op {
+                    Op::Dedup { within_watermark: true, .. } => ("dedupeWithinWatermark", state.metrics()),
+                    _ => ("dedupe", state.metrics()),
+                },
                 Unit::StreamJoin(state) => ("symmetricHashJoin", state.metrics()),
                 _ => continue,
             };
@@ -527,16 +538,27 @@ impl Runner {
                 .chain([node])
                 .map(|i| report.notes[i].late)
                 .sum();
+            let work = report.state_work.get(&node).copied().unwrap_or_default();
+            let mut custom_metrics = BTreeMap::from([("stateOnCurrentVersionSizeBytes", memory)]);
+            if let Unit::Dedup(_) = unit {
+                custom_metrics.insert("numDroppedDuplicateRows", work.duplicates);
+            }
+            let partitions = self.spec.runtime.n_partitions as u64;
+            // Each side of a join has two stores in Spark: of the keys' numbers of rows, and of the rows.
+            let stores = if let Unit::StreamJoin(_) = unit { 4 * partitions } else { partitions };
             all.push(StateOperatorProgress {
                 operator_name: name,
                 num_rows_total: total,
                 num_rows_updated: updated,
+                all_updates_time_ms: work.updates.as_millis() as u64,
                 num_rows_removed: removed,
+                all_removals_time_ms: work.removals.as_millis() as u64,
+                commit_time_ms: state_commit.get(&node).map_or(0, |d| d.as_millis() as u64),
                 memory_used_bytes: memory,
                 num_rows_dropped_by_watermark: late,
-                num_shuffle_partitions: self.spec.runtime.n_partitions as u64,
-                num_state_store_instances: self.spec.runtime.n_partitions as u64,
-                ..StateOperatorProgress::default()
+                num_shuffle_partitions: partitions,
+                num_state_store_instances: stores,
+                custom_metrics,
             });
         }
         all

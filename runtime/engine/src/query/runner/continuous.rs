@@ -4,7 +4,7 @@
 //! rows of the open epoch again (at least once, as in Spark). Only map-like queries run so; they have no state and no
 //! watermark.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -190,7 +190,17 @@ impl Runner {
             }
         }
         self.next_batch += 1;
-        Ok(Some(self.progress(batch, &planned, &epoch.starts, &epoch.report, &[], epoch.delivered, began, timing)))
+        Ok(Some(self.progress(
+            batch,
+            &planned,
+            &epoch.starts,
+            &epoch.report,
+            &HashMap::new(),
+            &[],
+            epoch.delivered,
+            began,
+            timing,
+        )))
     }
 
     /// Number of the open epoch.
