@@ -17,6 +17,7 @@ fn the_page_is_the_table() {
 const OTHER_WORDS: &[&str] = &[
     "AUTO_INCREMENT",
     "CARGO_PKG_VERSION",
+    "CARGO_MANIFEST_DIR",
     "MATCH_RECOGNIZE",
     "NO_COLOR",
     "SSQL_FAILPOINT",
