@@ -36,6 +36,8 @@ pub struct SinkDesc {
     pub durable: bool,
     /// Takes PARTITIONED BY.
     pub partitioned: bool,
+    /// Takes rows as they come, between the ends of two batches (TRIGGER CONTINUOUS).
+    pub continuous: bool,
 }
 
 /// Where a relation's columns come from.

@@ -30,7 +30,14 @@ impl Default for KafkaConnector {
             summary: "Topics of Apache Kafka.",
             stream_source: true,
             static_source: true,
-            sink: Some(SinkDesc { append: true, update: true, complete: true, durable: true, partitioned: false }),
+            sink: Some(SinkDesc {
+                append: true,
+                update: true,
+                complete: true,
+                durable: true,
+                partitioned: false,
+                continuous: true,
+            }),
             // Spark's columns unless `format` has the values parsed.
             schema: SchemaRule::Carried,
             location: LocationRule::Refused,

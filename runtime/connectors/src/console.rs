@@ -37,7 +37,14 @@ impl ConsoleConnector {
             summary: "Prints each batch as a table.",
             stream_source: false,
             static_source: false,
-            sink: Some(SinkDesc { append: true, update: true, complete: true, durable: false, partitioned: false }),
+            sink: Some(SinkDesc {
+                append: true,
+                update: true,
+                complete: true,
+                durable: false,
+                partitioned: false,
+                continuous: true,
+            }),
             schema: SchemaRule::Declared,
             location: LocationRule::Refused,
             options: vec![

@@ -2,15 +2,13 @@
 //! The operators are those of Spark's `UnsupportedOperationChecker.checkForContinuous`.
 
 use ssql_grammar::{Diagnostic, Span};
-use ssql_ir::{Expr, ExprKind};
+use ssql_ir::{ConnectorDesc, Expr, ExprKind};
 
 use crate::catalog::{Catalog, Relation};
 use crate::logical::{Node, Plan};
 
 /// Connectors whose rows can be taken one by one.
 const SOURCES: &[&str] = &["rate", "memory", "socket", "kafka"];
-/// Connectors that deliver a row without a transaction around it.
-const SINKS: &[&str] = &["console", "memory", "noop", "kafka"];
 
 const CONDITION: &str = "UNSUPPORTED_CONTINUOUS_PROCESSING";
 
@@ -19,13 +17,20 @@ pub(super) fn check(plan: &Plan, sink: Option<&Relation>, at: Span, catalog: &Ca
     let mut found = vec![];
     plan.walk(&mut |p| found.extend(operator(p, at, catalog)));
     if let Some(connector) = sink.and_then(|s| s.connector.as_ref())
-        && !SINKS.contains(&connector.name.as_str())
+        && let Some(desc) = catalog.connector(&connector.name)
+        && !takes_rows(desc)
     {
         let message = format!("continuous processing does not support the sink {}", connector.name);
-        let help = format!("Sinks that take rows one by one: {}. Or use TRIGGER PROCESSING TIME.", SINKS.join(", "));
+        let others: Vec<&str> = catalog.connectors().filter(|c| takes_rows(c)).map(|c| c.name).collect();
+        let help = format!("Sinks that take rows one by one: {}. Or use TRIGGER PROCESSING TIME.", others.join(", "));
         found.push(Diagnostic::error(CONDITION, message).at(at).with_help(help));
     }
     found
+}
+
+/// Whether a sink delivers a row without a transaction around it.
+fn takes_rows(connector: &ConnectorDesc) -> bool {
+    connector.sink.is_some_and(|s| s.continuous)
 }
 
 fn operator(p: &Plan, at: Span, catalog: &Catalog) -> Option<Diagnostic> {
